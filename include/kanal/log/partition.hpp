@@ -1,0 +1,96 @@
+// Kafka's semantics over one channel: offset assignment, idempotent producers, leader epochs, watermarks, reads.
+// Plain and synchronous: the broker holds the partition's lock around every call. Producer state moves at staging,
+// readers see committed records only (high watermark). A duplicate answers the original's offset and must wait for
+// the original's commit (`last` is the original's).
+#pragma once
+
+#include "kanal/log/channel_log.hpp"
+#include "kanal/log/producer_state.hpp"
+#include "kanal/records/batch.hpp"
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace kanal::log {
+
+struct AppendResult {
+  Offset base_offset;          // of the batch, or of the original where `duplicate`
+  Sequence last;               // answer when the high watermark has passed it
+  bool committed = true;
+  bool duplicate = false;
+  Timestamp log_append_time;   // kNoTimestamp for CreateTime
+};
+
+struct Watermarks {
+  Offset log_start{0};
+  Offset high_watermark{0};
+  Offset last_stable{0};       // = high watermark until there are transactions
+  Offset staged_end{0};
+};
+
+struct EpochEntry {
+  LeaderEpoch epoch;
+  Offset first_offset;
+};
+struct EpochEnd {  // answer of OffsetForLeaderEpoch; (-1, -1) where the epoch is not known
+  LeaderEpoch epoch = kNoLeaderEpoch;
+  Offset end_offset = kNoOffset;
+};
+
+struct FetchLimits {
+  std::uint32_t max_bytes = 0;
+  bool at_least_one_batch = false;
+  bool read_committed = false;
+};
+struct FetchedRecords {
+  Offset next;                 // after the last batch handed out
+  std::uint32_t bytes = 0;
+};
+
+class Partition {
+ public:
+  /// Opens the channel in `store` and rebuilds producer state and epochs from the checkpoint and the tail.
+  /// Helper threads; may block.
+  static Result<std::unique_ptr<Partition>> open(LogStore& store, const ChannelId& id, ChannelHandle handle,
+                                                 LeaderEpoch epoch, const LogOptions& options, RecoveryReport* report);
+  ~Partition();
+
+  /// Assigns offsets (patched into `batch.bytes` with the leader epoch, both outside the CRC) and writes.
+  /// Errors: OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, INVALID_RECORD (offset overflow),
+  /// KAFKA_STORAGE_ERROR, NOT_LEADER_OR_FOLLOWER after `lost`.
+  Result<AppendResult> append(MutableBytes batch, const records::BatchHeader& header, Timestamp now);
+
+  /// OFFSET_OUT_OF_RANGE outside [log start, high watermark]; at the high watermark nothing is added.
+  Maybe<FetchedRecords> read(Offset from, const FetchLimits& limits, std::vector<Slice>& out) const;
+
+  [[nodiscard]] Watermarks watermarks() const noexcept;
+  [[nodiscard]] LeaderEpoch leader_epoch() const noexcept;
+  /// Epoch under which the record at `offset` was written; the current one at the end.
+  [[nodiscard]] LeaderEpoch epoch_at(Offset offset) const noexcept;
+  [[nodiscard]] EpochEnd end_of_epoch(LeaderEpoch epoch) const noexcept;  // KIP-320, as Kafka's endOffsetFor
+  Maybe<std::optional<TimePosition>> find(Timestamp timestamp) const;
+  [[nodiscard]] Timestamp max_timestamp() const noexcept;
+
+  Result<void> trim(Offset new_start);
+  void configure(const LogOptions& options);
+  /// The sink's news: high watermark up to `committed_end`; false if nothing moved.
+  bool commit(Sequence committed_end) noexcept;
+  void lost(const Error& why);
+
+  [[nodiscard]] std::uint64_t bytes() const noexcept;
+  [[nodiscard]] std::uint64_t bytes_since_checkpoint() const noexcept;
+  /// State for ChannelLog::checkpoint: taken under the lock, written by `log().checkpoint` without it.
+  [[nodiscard]] Checkpoint checkpoint() const;
+  [[nodiscard]] ChannelLog& log() noexcept;
+  [[nodiscard]] ProducerState& producers() noexcept;
+  std::size_t expire_producers(Timestamp now, std::int64_t expiration_ms);
+
+ private:
+  Partition();
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace kanal::log

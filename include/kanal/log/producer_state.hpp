@@ -1,0 +1,51 @@
+// Idempotent producers of one partition (KIP-98, KIP-360): per producer id the epoch and the last five batches.
+// Under the partition's lock. Survives restart through the checkpoint and replay of the tail.
+#pragma once
+
+#include "kanal/base/bytes.hpp"
+#include "kanal/base/error.hpp"
+#include "kanal/base/ids.hpp"
+#include "kanal/records/batch.hpp"
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+namespace kanal::log {
+
+struct ProducedBatch {
+  std::int32_t first_sequence = -1;
+  std::int32_t last_sequence = -1;
+  Offset base_offset, last_offset;
+  Timestamp timestamp;  // max timestamp of the batch
+};
+
+class ProducerState {
+ public:
+  static constexpr std::size_t kRemembered = 5;
+
+  struct Producer {
+    ProducerEpoch epoch = kNoProducerEpoch;
+    std::array<ProducedBatch, kRemembered> batches;  // oldest first, `count` of them
+    std::uint8_t count = 0;
+    Timestamp last_timestamp;                        // broker time of the last append, for expiry
+  };
+
+  /// The remembered batch equal to this one (a duplicate), nothing if it may be appended, or
+  /// OUT_OF_ORDER_SEQUENCE_NUMBER / INVALID_PRODUCER_EPOCH. An unknown producer's first sequence is accepted.
+  Result<std::optional<ProducedBatch>> check(const records::BatchHeader& header) const;
+  void update(const records::BatchHeader& header, Offset base_offset, Timestamp now);
+  std::size_t expire(Timestamp now, std::int64_t expiration_ms);
+
+  void encode(Buffer& to) const;
+  Result<void> decode(Bytes& from);  // consumes its part
+
+  [[nodiscard]] const std::unordered_map<ProducerId, Producer>& producers() const noexcept { return producers_; }
+
+ private:
+  std::unordered_map<ProducerId, Producer> producers_;
+};
+
+}  // namespace kanal::log
