@@ -46,9 +46,8 @@ struct Config {
   std::uint32_t helper_threads = 2;
   std::uint64_t request_memory = 0;             // 0: resolved_request_memory
   std::uint32_t requests_per_connection = 256;  // decoded and not yet answered, per connection
-  std::uint64_t answer_bytes_per_connection =
-      16'777'216;  // made and not yet sent; one answer may be larger
-  std::uint32_t max_partitions_per_topic = 10'000;
+  /// Made and not yet sent, per connection; a single answer may be larger.
+  std::uint64_t answer_bytes_per_connection = 16'777'216;
   std::uint32_t open_log_files = 0;  // 0: half of the file limit
   std::string log_level = "info";
   LogFormat log_format = LogFormat::kText;

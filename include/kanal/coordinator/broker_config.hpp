@@ -24,16 +24,21 @@ struct ConfigLayers {
       fixed;  // start-up file, environment, command line, and facts such as node.id and listeners
 };
 
+/// Our own options that layers below the server need; fixed for the life of the process.
+struct NodeOptions {
+  NodeId id{1};
+  std::int32_t max_partitions_per_topic = 10'000;
+};
+
 struct BrokerConfig {
   ConfigLayers layers;
-  NodeId node{1};
+  NodeOptions node;
 
   // Topics
   std::int32_t num_partitions = 1;
   std::int16_t default_replication_factor = 1;
   bool auto_create_topics = true;
   bool delete_topic = true;
-  std::int32_t max_partitions_per_topic = 10'000;  // our own: limits.max_partitions_per_topic
   std::int32_t max_request_partition_size_limit = 2'000;
   // Sockets and requests
   std::int32_t socket_request_max_bytes = 104'857'600;
@@ -68,7 +73,7 @@ struct BrokerConfig {
 };
 
 /// Checks every value of every layer (INVALID_CONFIG) and fills the typed fields.
-[[nodiscard]] Result<BrokerConfig> make_broker_config(ConfigLayers layers, NodeId node);
+[[nodiscard]] Result<BrokerConfig> make_broker_config(ConfigLayers layers, NodeOptions node);
 
 /// The value in force, Kafka's text; nullopt for null and for names that do not exist. Secrets
 /// included: not for answers.
