@@ -16,7 +16,7 @@ struct Error {
 };
 
 template <class T>
-using Result [[nodiscard]] = std::expected<T, Error>;
+using Result = std::expected<T, Error>;
 
 [[nodiscard]] inline std::unexpected<Error> fail(ErrorCode code, std::string detail = {}, int os_error = 0) {
   return std::unexpected(Error{code, std::move(detail), os_error});

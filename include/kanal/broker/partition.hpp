@@ -1,0 +1,76 @@
+// A partition as requests see it: the log under its lock, and who waits for it. Any thread.
+// A read that registers a watch does both in one turn of the lock, so no wake-up is lost.
+#pragma once
+
+#include "kanal/broker/guarded.hpp"
+#include "kanal/broker/waiters.hpp"
+#include "kanal/log/partition.hpp"
+#include "kanal/records/validate.hpp"
+
+#include <memory>
+#include <string>
+
+namespace kanal::broker {
+
+/// Answer once the high watermark of the channel has passed `last`. Plain data.
+struct Ticket {
+  std::shared_ptr<class Partition> partition;
+  Sequence last;
+};
+
+struct ReadOutcome {
+  log::FetchedRecords records;
+  log::Watermarks watermarks;
+};
+
+class Partition {
+ public:
+  Partition(ChannelId id, ChannelHandle handle, std::unique_ptr<log::Partition> log);
+  /// A partition that could not be opened: every use answers KAFKA_STORAGE_ERROR.
+  Partition(ChannelId id, ChannelHandle handle, Error broken);
+
+  [[nodiscard]] const ChannelId& id() const noexcept { return id_; }
+  [[nodiscard]] ChannelHandle handle() const noexcept { return handle_; }
+
+  /// Appends and wakes fetches whose bytes are there. UNKNOWN_TOPIC_OR_PARTITION after deletion.
+  Result<log::AppendResult> append(records::CheckedBatch& batch, Timestamp now);
+
+  /// `wait`: register it in the same turn; nullptr for a plain read.
+  log::Maybe<ReadOutcome> read(Offset from, const log::FetchLimits& limits, std::vector<log::Slice>& out, FetchWait* wait);
+
+  /// KIP-320: FENCED_LEADER_EPOCH below, UNKNOWN_LEADER_EPOCH above the current one; -1 asks for no check.
+  Result<void> check_epoch(LeaderEpoch claimed);
+
+  /// Anything short on the log under the lock; the error if the partition is broken or deleted.
+  template <class Use>
+  auto with_log(Use&& use) -> Result<std::invoke_result_t<Use, log::Partition&>> {
+    return state_.with([&](State& state) -> Result<std::invoke_result_t<Use, log::Partition&>> {
+      if (state.log == nullptr || state.deleted) return std::unexpected(unusable(state));
+      return std::forward<Use>(use)(*state.log);
+    });
+  }
+
+  [[nodiscard]] bool committed(Sequence last);
+  /// From the flusher: moves the high watermark, wakes readers and committers.
+  void commit(Sequence committed_end);
+  void lost(const Error& why);
+  void watch_commits(FetchWait& wait);
+  void unwatch(WatchNode& node);
+  /// After this every use answers UNKNOWN_TOPIC_OR_PARTITION; all waiters wake.
+  void mark_deleted();
+
+ private:
+  struct State {
+    std::unique_ptr<log::Partition> log;
+    WatchList watches;
+    Error broken;
+    bool deleted = false;
+  };
+  static Error unusable(const State& state);
+
+  const ChannelId id_;
+  const ChannelHandle handle_;
+  Guarded<State, Rank::kPartition> state_;
+};
+
+}  // namespace kanal::broker
