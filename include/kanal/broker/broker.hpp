@@ -1,0 +1,106 @@
+// The facade that handlers see: topics, appends, long polls, the catalog's changes, producer ids. It owns what outlives a
+// request. Any I/O thread may call it; Tasks resume on the calling context's I/O thread. Nothing here blocks a thread.
+#pragma once
+
+#include "kanal/base/executor.hpp"
+#include "kanal/base/file_system.hpp"
+#include "kanal/base/random.hpp"
+#include "kanal/broker/context.hpp"
+#include "kanal/broker/fetch_sessions.hpp"
+#include "kanal/broker/partition.hpp"
+#include "kanal/broker/topics.hpp"
+#include "kanal/coordinator/broker_config.hpp"
+#include "kanal/coordinator/catalog.hpp"
+
+#include <atomic>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace kanal::broker {
+
+/// What the broker stands on; everything outlives it.
+struct Foundations {
+  FileSystem& files;
+  Executor& helpers;
+  const Clock& clock;
+  Random& random;
+};
+struct BrokerOptions {
+  std::string data_dir;
+  coordinator::BrokerConfig kafka;
+  std::size_t max_open_log_files = 1024;
+};
+
+/// For the log line of the start.
+struct StartReport {
+  std::size_t topics = 0, partitions = 0;
+  std::size_t recovered = 0;         // partitions whose log had to be scanned
+  std::size_t broken = 0;            // partitions that could not be opened
+  std::uint64_t cut_bytes = 0;
+};
+
+struct ProducerIdentity {
+  ProducerId id = kNoProducerId;
+  ProducerEpoch epoch = kNoProducerEpoch;
+};
+
+class Broker final : public log::CommitSink {
+ public:
+  /// Opens `data_dir` (lock, format, reserved channels, every partition) and takes the next leader epoch. Blocks.
+  static Result<std::unique_ptr<Broker>> start(const Foundations& foundations, const BrokerOptions& options,
+                                               StartReport& report);
+  ~Broker() override;
+
+  // Facts
+  [[nodiscard]] std::shared_ptr<const Topics> topics() const noexcept;
+  [[nodiscard]] std::shared_ptr<const coordinator::BrokerConfig> config() const noexcept;
+  [[nodiscard]] const std::string& cluster_id() const noexcept;
+  [[nodiscard]] NodeId node_id() const noexcept;
+  [[nodiscard]] LeaderEpoch leader_epoch() const noexcept;   // this start's
+  [[nodiscard]] const Clock& clock() const noexcept;
+  [[nodiscard]] FileSystem& files() noexcept;
+  [[nodiscard]] const std::string& data_dir() const noexcept;
+  /// Leadership is asked, not assumed: the node that leads the channel; on one machine always this one.
+  [[nodiscard]] NodeId leader(const ChannelId& channel) const noexcept;
+
+  // Waiting. `deadline` bounds each; a closed connection or a stopping broker ends it early.
+  /// True once every ticket's records are committed; ready at once without acks after sync.
+  Task<bool> committed(Context& context, std::span<const Ticket> tickets, Time deadline);
+  /// Parks on `wait` until it is woken, the deadline, or the connection's end.
+  Task<void> park(Context& context, FetchWait& wait, Time deadline);
+  /// Brings cold bytes into memory on a helper thread; then ask again.
+  Task<Result<void>> load(Context& context, log::Miss miss);
+  /// Runs `work` on a helper thread (it may block) and resumes here.
+  Task<void> on_helper(Context& context, std::move_only_function<void()> work);
+
+  // Appending: what Partition::append does, plus the bookkeeping of flusher and checkpoints.
+  Result<log::AppendResult> append(const std::shared_ptr<Partition>& partition, records::CheckedBatch& batch);
+
+  // The catalog: one change at a time, stored and synced before it is seen or answered.
+  Task<std::vector<coordinator::CatalogReply>> change_catalog(Context& context,
+                                                              std::vector<coordinator::CatalogCommand> commands);
+  /// A fresh producer id with epoch 0 (idempotent producers, no transactional id).
+  Task<Result<ProducerIdentity>> new_producer_id(Context& context);
+
+  [[nodiscard]] FetchSessions& fetch_sessions() noexcept;
+
+  /// I/O threads that may park requests; before the first request.
+  void attach(IoThread& io);
+  /// Answers what is parked, then checkpoints all partitions and closes the stores. Blocks up to `deadline`.
+  Result<void> stop(Deadline deadline);
+  /// Periodic work (checkpoints, producer expiry); posted to helpers. Called every second from one I/O thread.
+  void tick();
+
+  // log::CommitSink, from flusher and engine threads
+  void committed(std::span<const log::Progress> progress) noexcept override;
+  void lost(std::span<const log::Loss> losses) noexcept override;
+
+ private:
+  struct State;
+  explicit Broker(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace kanal::broker
