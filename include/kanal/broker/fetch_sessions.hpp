@@ -36,9 +36,10 @@ struct FetchSession {
   std::int32_t next_epoch = 1;
   bool by_topic_id = false;
   std::list<FetchPartition> partitions;   // in the order to read; a served partition moves to the end
-  Time last_used;
-  Time created;
   std::mutex busy;                        // held by the request that works on it, never across a wait
+  // Under the cache's lock, for eviction:
+  Time last_used, created;
+  std::size_t size = 0;
 };
 
 class FetchSessions {
@@ -49,6 +50,7 @@ class FetchSessions {
   Result<std::shared_ptr<FetchSession>> find(std::int32_t id);
   /// A session with a fresh random id, or nothing if the cache is full of sessions that are not to be evicted.
   std::shared_ptr<FetchSession> create(std::int32_t random_id, Time now, std::size_t partitions);
+  void touch(FetchSession& session, Time now, std::size_t partitions);
   void remove(std::int32_t id);
   [[nodiscard]] std::size_t size();
 

@@ -23,7 +23,13 @@ struct ReadOutcome {
   log::Watermarks watermarks;
 };
 
-class Partition {
+/// What an append asks of the broker afterwards.
+struct AppendNews {
+  bool became_dirty = false;    // the first append since the last checkpoint
+  bool checkpoint_due = false;  // so much was written that recovery should not start from the old one
+};
+
+class Partition : public std::enable_shared_from_this<Partition> {
  public:
   Partition(ChannelId id, ChannelHandle handle, std::unique_ptr<log::Partition> log);
   /// A partition that could not be opened: every use answers KAFKA_STORAGE_ERROR.
@@ -33,7 +39,7 @@ class Partition {
   [[nodiscard]] ChannelHandle handle() const noexcept { return handle_; }
 
   /// Appends and wakes fetches whose bytes are there. UNKNOWN_TOPIC_OR_PARTITION after deletion.
-  Result<log::AppendResult> append(records::CheckedBatch& batch, Timestamp now);
+  Result<log::AppendResult> append(records::CheckedBatch& batch, Timestamp now, AppendNews& news);
 
   /// `wait`: register it in the same turn; nullptr for a plain read.
   log::Maybe<ReadOutcome> read(Offset from, const log::FetchLimits& limits, std::vector<log::Slice>& out, FetchWait* wait);
@@ -56,6 +62,10 @@ class Partition {
   void lost(const Error& why);
   void watch_commits(FetchWait& wait);
   void unwatch(WatchNode& node);
+  /// Writes a checkpoint of all that was appended so far. Helper threads; blocks.
+  Result<void> checkpoint();
+  /// Makes staged records durable and says how far. Helper threads; blocks.
+  Result<Sequence> sync();
   /// After this every use answers UNKNOWN_TOPIC_OR_PARTITION; all waiters wake.
   void mark_deleted();
 
@@ -65,6 +75,7 @@ class Partition {
     WatchList watches;
     Error broken;
     bool deleted = false;
+    bool dirty = false;
   };
   static Error unusable(const State& state);
 

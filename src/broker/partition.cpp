@@ -1,0 +1,126 @@
+#include "kanal/broker/partition.hpp"
+
+namespace kanal::broker {
+namespace {
+
+constexpr std::uint64_t kCheckpointBytes = 64 << 20;
+
+template <class T>
+log::Maybe<T> failed(Error error) {
+  return std::unexpected(std::variant<log::Miss, Error>(std::move(error)));
+}
+
+}  // namespace
+
+Partition::Partition(ChannelId id, ChannelHandle handle, std::unique_ptr<log::Partition> log)
+    : id_(std::move(id)), handle_(handle) {
+  state_.with([&](State& state) { state.log = std::move(log); });
+}
+
+Partition::Partition(ChannelId id, ChannelHandle handle, Error broken) : id_(std::move(id)), handle_(handle) {
+  state_.with([&](State& state) { state.broken = std::move(broken); });
+}
+
+Error Partition::unusable(const State& state) {
+  if (state.deleted) return {ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, "The topic was deleted."};
+  return state.broken;
+}
+
+Result<log::AppendResult> Partition::append(records::CheckedBatch& batch, Timestamp now, AppendNews& news) {
+  std::vector<std::shared_ptr<FetchWait>> woken;
+  auto result = state_.with([&](State& state) -> Result<log::AppendResult> {
+    if (state.log == nullptr || state.deleted) return std::unexpected(unusable(state));
+    auto appended = state.log->append(batch.bytes, batch.header, now);
+    if (!appended || appended->duplicate) return appended;
+    news.became_dirty = !std::exchange(state.dirty, true);
+    news.checkpoint_due = state.log->bytes_since_checkpoint() >= kCheckpointBytes;
+    if (appended->committed) state.watches.on_bytes(batch.bytes.size(), woken);
+    return appended;
+  });
+  FetchWait::wake(woken);
+  return result;
+}
+
+log::Maybe<ReadOutcome> Partition::read(Offset from, const log::FetchLimits& limits, std::vector<log::Slice>& out,
+                                        FetchWait* wait) {
+  return state_.with([&](State& state) -> log::Maybe<ReadOutcome> {
+    if (state.log == nullptr || state.deleted) return failed<ReadOutcome>(unusable(state));
+    auto records = state.log->read(from, limits, out);
+    if (!records) return std::unexpected(std::move(records.error()));
+    if (wait != nullptr) {
+      wait->found(records->bytes);
+      state.watches.add(wait->node(shared_from_this()));
+    }
+    return ReadOutcome{*records, state.log->watermarks()};
+  });
+}
+
+Result<void> Partition::check_epoch(LeaderEpoch claimed) {
+  if (claimed == kNoLeaderEpoch) return {};
+  const auto current = with_log([](log::Partition& log) { return log.leader_epoch(); });
+  if (!current) return std::unexpected(current.error());
+  if (claimed < *current) return fail(ErrorCode::FENCED_LEADER_EPOCH);
+  if (claimed > *current) return fail(ErrorCode::UNKNOWN_LEADER_EPOCH);
+  return {};
+}
+
+bool Partition::committed(Sequence last) {
+  const auto end = with_log([](log::Partition& log) { return log.watermarks().high_watermark; });
+  return end && *end > to_offset(last);
+}
+
+void Partition::commit(Sequence committed_end) {
+  std::vector<std::shared_ptr<FetchWait>> woken;
+  state_.with([&](State& state) {
+    if (state.log == nullptr || !state.log->commit(committed_end)) return;
+    state.watches.wake_all(woken);
+  });
+  FetchWait::wake(woken);
+}
+
+void Partition::lost(const Error& why) {
+  std::vector<std::shared_ptr<FetchWait>> woken;
+  state_.with([&](State& state) {
+    if (state.log != nullptr) state.log->lost(why);
+    state.watches.wake_all(woken);
+  });
+  FetchWait::wake(woken);
+}
+
+void Partition::watch_commits(FetchWait& wait) {
+  state_.with([&](State& state) { state.watches.add(wait.node(shared_from_this())); });
+}
+
+void Partition::unwatch(WatchNode& node) {
+  state_.with([&](State& state) { state.watches.remove(node); });
+}
+
+Result<void> Partition::checkpoint() {
+  log::ChannelLog* channel = nullptr;
+  auto state = state_.with([&](State& held) -> Result<log::Checkpoint> {
+    if (held.log == nullptr || held.deleted) return std::unexpected(unusable(held));
+    held.dirty = false;
+    channel = &held.log->log();
+    return held.log->checkpoint();
+  });
+  if (!state) return std::unexpected(state.error());
+  // Without the lock: this may wait for the disk. The log lives as long as this object.
+  return channel->checkpoint(*state);
+}
+
+Result<Sequence> Partition::sync() {
+  auto channel = with_log([](log::Partition& log) { return &log.log(); });
+  if (!channel) return std::unexpected(channel.error());
+  return (*channel)->sync();
+}
+
+void Partition::mark_deleted() {
+  std::vector<std::shared_ptr<FetchWait>> woken;
+  state_.with([&](State& state) {
+    state.deleted = true;
+    state.watches.wake_all(woken);
+  });
+  FetchWait::wake(woken);
+}
+
+}  // namespace kanal::broker
