@@ -98,15 +98,15 @@ void Event::resume() {
 
 Task<bool> Event::wait_until(Time deadline) {
   if (fired_) co_return true;
-  auto on_deadline = [this] { resume(); };
-  const Timers::Id timer = io_.add_timer(deadline, std::move(on_deadline));
+  std::optional<Timers::Id> timer;
+  if (deadline != Time::max()) timer = io_.add_timer(deadline, [this] { resume(); });
   auto suspend = [this](auto handler) {
     waiting_ = [held = std::move(handler)]() mutable { std::move(held)(); };
   };
   auto waiting =
       asio::async_initiate<const asio::use_awaitable_t<>, void()>(std::move(suspend), asio::use_awaitable);
   co_await std::move(waiting);
-  io_.cancel_timer(timer);
+  if (timer) io_.cancel_timer(*timer);
   co_return fired_;
 }
 

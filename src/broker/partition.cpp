@@ -33,7 +33,8 @@ Result<log::AppendResult> Partition::append(records::CheckedBatch& batch, Timest
     auto appended = state.log->append(batch.bytes, batch.header, now);
     if (!appended || appended->duplicate) return appended;
     news.became_dirty = !std::exchange(state.dirty, true);
-    news.checkpoint_due = state.log->bytes_since_checkpoint() >= kCheckpointBytes;
+    news.checkpoint_due = !state.checkpoint_queued && state.log->bytes_since_checkpoint() >= kCheckpointBytes;
+    state.checkpoint_queued |= news.checkpoint_due;
     if (appended->committed) state.watches.on_bytes(batch.bytes.size(), woken);
     return appended;
   });
@@ -64,9 +65,11 @@ Result<void> Partition::check_epoch(LeaderEpoch claimed) {
   return {};
 }
 
-bool Partition::committed(Sequence last) {
-  const auto end = with_log([](log::Partition& log) { return log.watermarks().high_watermark; });
-  return end && *end > to_offset(last);
+Partition::Commit Partition::committed(Sequence last) {
+  return state_.with([&](State& state) {
+    if (state.log != nullptr && state.log->watermarks().high_watermark > to_offset(last)) return Commit::kDone;
+    return state.log == nullptr || state.lost || state.deleted ? Commit::kLost : Commit::kPending;
+  });
 }
 
 void Partition::commit(Sequence committed_end) {
@@ -81,6 +84,7 @@ void Partition::commit(Sequence committed_end) {
 void Partition::lost(const Error& why) {
   std::vector<std::shared_ptr<FetchWait>> woken;
   state_.with([&](State& state) {
+    state.lost = true;
     if (state.log != nullptr) state.log->lost(why);
     state.watches.wake_all(woken);
   });
@@ -99,7 +103,7 @@ Result<void> Partition::checkpoint() {
   log::ChannelLog* channel = nullptr;
   auto state = state_.with([&](State& held) -> Result<log::Checkpoint> {
     if (held.log == nullptr || held.deleted) return std::unexpected(unusable(held));
-    held.dirty = false;
+    held.dirty = held.checkpoint_queued = false;
     channel = &held.log->log();
     return held.log->checkpoint();
   });

@@ -66,8 +66,13 @@ class Broker final : public log::CommitSink {
   [[nodiscard]] NodeId leader(const ChannelId& channel) const noexcept;
 
   // Waiting. `deadline` bounds each; a closed connection or a stopping broker ends it early.
-  /// True once every ticket's records are committed; ready at once without acks after sync.
-  Task<bool> committed(Context& context, std::span<const Ticket> tickets, Time deadline);
+  /// Whether nothing has to be awaited for these tickets: the rule without acks after sync. Asked before `committed`,
+  /// so that the hot path makes no coroutine frame.
+  [[nodiscard]] static bool is_committed(std::span<const Ticket> tickets);
+  /// Returns when every ticket is committed or lost, at the deadline, or when the connection ends.
+  Task<void> committed(Context& context, std::span<const Ticket> tickets, Time deadline);
+  /// NONE; KAFKA_STORAGE_ERROR where the records were lost; REQUEST_TIMED_OUT where they may still commit.
+  [[nodiscard]] static ErrorCode outcome(const Ticket& ticket);
   /// Parks on `wait` until it is woken, the deadline, or the connection's end.
   Task<void> park(Context& context, FetchWait& wait, Time deadline);
   /// Brings cold bytes into memory on a helper thread; then ask again.
@@ -88,7 +93,11 @@ class Broker final : public log::CommitSink {
 
   /// I/O threads that may park requests; before the first request.
   void attach(IoThread& io);
-  /// Answers what is parked, then checkpoints all partitions and closes the stores. Blocks up to `deadline`.
+  /// First half of a stop: answers what is parked with what is there and lets nothing park any more. The I/O threads
+  /// go on, so that the answers leave.
+  void release_parked();
+  /// Second half, once no request can come any more (connections closed or I/O threads stopped): checkpoints all
+  /// partitions and closes the stores. Blocks up to `deadline`.
   Result<void> stop(Deadline deadline);
   /// Periodic work (checkpoints, producer expiry); posted to helpers. Called every second from one I/O thread.
   void tick();

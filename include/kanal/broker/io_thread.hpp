@@ -10,12 +10,15 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <unordered_set>
 
 namespace boost::asio {
 class io_context;
 }
 
 namespace kanal::broker {
+
+struct Context;
 
 class IoThread {
  public:
@@ -33,6 +36,9 @@ class IoThread {
   Timers::Id add_timer(Time deadline, std::move_only_function<void()> action);
   void cancel_timer(const Timers::Id& id);
 
+  /// Requests of this thread that wait; what a stop has to release. This thread only.
+  std::unordered_set<Context*>& parked() noexcept { return parked_; }
+
   /// Runs the loop until stop(). The calling thread becomes this I/O thread.
   void run();
   void stop();                        // any thread
@@ -47,6 +53,7 @@ class IoThread {
   int index_;
   std::unique_ptr<Loop> loop_;
   Timers timers_;
+  std::unordered_set<Context*> parked_;
   std::unique_ptr<records::Scratch> scratch_;
 };
 

@@ -56,7 +56,8 @@ class Partition : public std::enable_shared_from_this<Partition> {
     });
   }
 
-  [[nodiscard]] bool committed(Sequence last);
+  enum class Commit { kDone, kPending, kLost };
+  [[nodiscard]] Commit committed(Sequence last);
   /// From the flusher: moves the high watermark, wakes readers and committers.
   void commit(Sequence committed_end);
   void lost(const Error& why);
@@ -76,6 +77,8 @@ class Partition : public std::enable_shared_from_this<Partition> {
     Error broken;
     bool deleted = false;
     bool dirty = false;
+    bool checkpoint_queued = false;
+    bool lost = false;
   };
   static Error unusable(const State& state);
 

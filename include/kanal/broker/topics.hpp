@@ -1,12 +1,12 @@
-// The immutable picture of all topics that requests work on: found by name or id. A change makes a new picture
-// that shares all but one shard with the old one. Any thread; hold the shared_ptr while you use it.
+// The immutable picture of all topics that requests work on: the catalog's snapshot and each topic's partitions.
+// A change makes a new picture that shares all but one shard with the old one. Any thread; hold the shared_ptr
+// while you use it.
 #pragma once
 
 #include "kanal/base/ids.hpp"
-#include "kanal/coordinator/topic_config.hpp"
+#include "kanal/coordinator/catalog_snapshot.hpp"
 
 #include <array>
-#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -18,46 +18,52 @@ namespace kanal::broker {
 class Partition;
 
 struct Topic {
-  std::string name;
-  Uuid id;
-  std::map<std::string, std::string> overlay;            // configs set on the topic itself
-  std::shared_ptr<const coordinator::TopicConfig> config;  // effective
+  coordinator::TopicPtr entry;                           // id, name, overlay, configs in force
   std::vector<std::shared_ptr<Partition>> partitions;    // by index
 
-  [[nodiscard]] Partition* partition(PartitionIndex index) const noexcept {
-    const auto at = index.value();
-    return at >= 0 && static_cast<std::size_t>(at) < partitions.size() ? partitions[static_cast<std::size_t>(at)].get()
-                                                                       : nullptr;
+  [[nodiscard]] const std::string& name() const noexcept { return entry->name; }
+  [[nodiscard]] const Uuid& id() const noexcept { return entry->id; }
+  [[nodiscard]] const coordinator::TopicConfig& config() const noexcept { return entry->config; }
+  /// Null for an index the topic does not have.
+  [[nodiscard]] std::shared_ptr<Partition> partition(PartitionIndex index) const noexcept {
+    const auto at = static_cast<std::size_t>(index.value());
+    return index.value() >= 0 && at < partitions.size() ? partitions[at] : nullptr;
   }
 };
 using TopicPtr = std::shared_ptr<const Topic>;
 
 class Topics {
  public:
-  Topics();
+  explicit Topics(coordinator::CatalogSnapshotPtr catalog);
+  /// Null if there is none.
   [[nodiscard]] TopicPtr find(std::string_view name) const;
   [[nodiscard]] TopicPtr find(const Uuid& id) const;
-  [[nodiscard]] std::vector<TopicPtr> sorted() const;    // by name
-  [[nodiscard]] std::size_t topic_count() const noexcept;
-  [[nodiscard]] std::size_t partition_count() const noexcept;
-  /// A new picture with `topic` in place of what had its name.
-  [[nodiscard]] std::shared_ptr<const Topics> with(TopicPtr topic) const;
-  [[nodiscard]] std::shared_ptr<const Topics> without(std::string_view name) const;
+  /// Every topic in name order from the first name >= `from`, while visit(const TopicPtr&) returns true.
+  template <class Visit>
+  void visit_from(std::string_view from, Visit&& visit) const {
+    catalog_->visit_from(from, [&](const coordinator::TopicPtr& entry) {
+      const TopicPtr topic = find(entry->id);
+      return topic == nullptr || visit(topic);
+    });
+  }
+  template <class Visit>
+  void for_each(Visit&& visit) const {
+    visit_from({}, [&](const TopicPtr& topic) { return visit(topic), true; });
+  }
+  [[nodiscard]] const coordinator::CatalogSnapshot& catalog() const noexcept { return *catalog_; }
+
+  /// A new picture of the catalog's next snapshot, with `changed` in place of what had its id and without `gone`.
+  [[nodiscard]] std::shared_ptr<const Topics> next(coordinator::CatalogSnapshotPtr catalog,
+                                                   const std::vector<TopicPtr>& changed,
+                                                   const std::vector<Uuid>& gone) const;
 
  private:
   static constexpr std::size_t kShards = 64;
-  struct NameHash {
-    using is_transparent = void;
-    std::size_t operator()(std::string_view name) const noexcept { return std::hash<std::string_view>{}(name); }
-  };
-  using ByName = std::unordered_map<std::string, TopicPtr, NameHash, std::equal_to<>>;
   using ById = std::unordered_map<Uuid, TopicPtr>;
-  static std::size_t shard_of(std::string_view name) noexcept;
-  static std::size_t shard_of(const Uuid& id) noexcept;
+  static std::size_t shard_of(const Uuid& id) noexcept { return id.bytes[15] % kShards; }
 
-  std::array<std::shared_ptr<const ByName>, kShards> by_name_;
+  coordinator::CatalogSnapshotPtr catalog_;
   std::array<std::shared_ptr<const ById>, kShards> by_id_;
-  std::size_t topics_ = 0, partitions_ = 0;
 };
 
 }  // namespace kanal::broker
