@@ -104,12 +104,7 @@ class Catalog {
   [[nodiscard]] Effects grow(const CreatePartitions& command) const;
   [[nodiscard]] Effects set_configs(const SetTopicConfigs& command) const;
   [[nodiscard]] Result<void> check_new_name(const std::string& name) const;
-  [[nodiscard]] Result<std::int32_t> partitions_of(const CreateTopic& command) const;
-  [[nodiscard]] Result<std::int32_t> assigned_partitions(const CreateTopic& command) const;
-  [[nodiscard]] Result<void> check_nodes(const std::vector<NodeId>& nodes,
-                                         std::size_t replication_factor) const;
-  [[nodiscard]] Result<ConfigMap> checked_overlay(const std::vector<ConfigSetting>& settings) const;
-  Result<void> forget(const std::string& name);
+  Result<void> end(const std::string& name);
 
   std::shared_ptr<const BrokerConfig> broker_;
   CatalogSnapshotBuilder topics_;

@@ -13,7 +13,7 @@
 namespace kanal::coordinator {
 
 struct ClusterFacts {
-  std::string cluster_id;  // 22 characters, Kafka's text form of a Uuid
+  Uuid cluster_id;  // clients see to_string() of it
   NodeId node{0};
   LeaderEpoch leader_epoch{0};
   friend bool operator==(const ClusterFacts&, const ClusterFacts&) = default;
