@@ -60,6 +60,7 @@ class Broker final : public log::CommitSink {
   [[nodiscard]] NodeId node_id() const noexcept;
   [[nodiscard]] LeaderEpoch leader_epoch() const noexcept;   // this start's
   [[nodiscard]] const Clock& clock() const noexcept;
+  [[nodiscard]] Random& random() const noexcept;
   [[nodiscard]] FileSystem& files() noexcept;
   [[nodiscard]] const std::string& data_dir() const noexcept;
   /// Leadership is asked, not assumed: the node that leads the channel; on one machine always this one.

@@ -1,0 +1,60 @@
+// Runs the catalog machine: one group of changes at a time, stored and synced, then seen by everybody as a new Topics
+// picture, then answered. Opens and removes the partitions it asks for. start() and change() block: helper threads.
+#pragma once
+
+#include "channel_table.hpp"
+#include "kanal/broker/broker.hpp"
+#include "kanal/broker/guarded.hpp"
+#include "kanal/broker/topics.hpp"
+#include "kanal/coordinator/catalog.hpp"
+#include "kanal/log/channel_log.hpp"
+#include "kanal/reserved/store.hpp"
+
+#include <atomic>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace kanal::broker {
+
+class CatalogDriver {
+ public:
+  struct Stage {
+    reserved::Store& store;
+    reserved::Session& session;
+    log::LogStore& logs;
+    ChannelTable& channels;
+    const Clock& clock;
+    LeaderEpoch epoch;
+    std::shared_ptr<const coordinator::BrokerConfig> config;
+  };
+  explicit CatalogDriver(Stage stage);
+
+  /// Replays the catalog and opens every partition.
+  Result<void> start(StartReport& report);
+  std::vector<coordinator::CatalogReply> change(std::span<const coordinator::CatalogCommand> commands);
+  [[nodiscard]] std::shared_ptr<const Topics> topics() const noexcept { return topics_.load(); }
+
+ private:
+  struct Catalog {
+    std::unique_ptr<coordinator::Catalog> machine;
+    bool stale = false;  // a write failed: what is stored is not known, rebuild before the next change
+  };
+  Result<void> rebuild(Catalog& catalog);
+  Result<std::vector<coordinator::CatalogAction>> store(Catalog& catalog,
+                                                        std::span<const coordinator::CatalogCommand> commands,
+                                                        std::vector<coordinator::CatalogReply>& replies);
+  /// The picture after the machine's present state: opens what is new, drops what is gone.
+  void publish(coordinator::Catalog& machine, std::span<const coordinator::CatalogAction> actions);
+  void reconcile(coordinator::Catalog& machine, StartReport* report);
+  TopicPtr open_topic(const coordinator::TopicPtr& entry, const Topic* before, StartReport* report);
+  std::shared_ptr<Partition> open_partition(const coordinator::TopicEntry& entry, PartitionIndex index,
+                                            StartReport* report);
+  void drop(const TopicPtr& topic);
+
+  Stage stage_;
+  Guarded<Catalog, Rank::kCatalog> catalog_;
+  std::atomic<std::shared_ptr<const Topics>> topics_;
+};
+
+}  // namespace kanal::broker

@@ -1,0 +1,59 @@
+// Hands out producer ids from a block that was stored and synced before its first id left (KIP-98): never one twice,
+// power cuts included. take() from any thread; refill() blocks, on a helper thread.
+#pragma once
+
+#include "driver.hpp"
+#include "kanal/coordinator/producer_ids.hpp"
+#include "kanal/reserved/store.hpp"
+
+#include <mutex>
+#include <optional>
+
+namespace kanal::broker {
+
+class ProducerIdSource {
+ public:
+  ProducerIdSource(reserved::Session& session, const Clock& clock) : session_(session), clock_(clock) {}
+
+  Result<void> start() {
+    const std::lock_guard lock(mutex_);
+    return rebuild();
+  }
+  [[nodiscard]] std::optional<ProducerId> take() {
+    const std::lock_guard lock(mutex_);
+    return block_.take();
+  }
+  Result<void> refill() {
+    const std::lock_guard lock(mutex_);
+    if (!block_.empty()) return {};  // somebody else was first
+    if (stale_) {
+      if (auto built = rebuild(); !built) return built;
+    }
+    auto effects = machine_.step(clock_.now(), coordinator::AllocateProducerIds{});
+    auto stored = store_and_apply(session_, reserved::Kind::kPids, machine_, effects.records, reserved::Durability::kSynced);
+    stale_ = !stored;
+    if (!stored) return stored;
+    if (!effects.replies.front()) return std::unexpected(effects.replies.front().error());
+    block_ = *effects.replies.front();
+    return {};
+  }
+
+ private:
+  Result<void> rebuild() {
+    machine_ = {};
+    stale_ = false;
+    return session_.replay([&](const reserved::ReservedName& name, Bytes record) -> Result<void> {
+      if (name.kind != reserved::Kind::kPids) return {};
+      return machine_.apply({name.key, Buffer(record.begin(), record.end())});
+    });
+  }
+
+  reserved::Session& session_;
+  const Clock& clock_;
+  std::mutex mutex_;
+  coordinator::ProducerIds machine_;
+  coordinator::ProducerIdBlock block_;
+  bool stale_ = false;
+};
+
+}  // namespace kanal::broker

@@ -1,0 +1,74 @@
+// How a broker comes up: lock and meta, reserved channels, the next leader epoch (synced before anything is served),
+// then every partition.
+#include "driver.hpp"
+#include "kanal/base/logging.hpp"
+#include "state.hpp"
+
+namespace kanal::broker {
+
+Result<void> Broker::State::open_directory() {
+  auto opened = DataDirectory::open(base.files, options.data_dir);
+  if (!opened) return std::unexpected(opened.error());
+  directory = std::move(*opened);
+  const auto& meta = directory.meta();
+  if (meta && meta->node != config->node.id) {
+    return fail(ErrorCode::INVALID_CONFIG,
+                "the data directory '" + options.data_dir + "' belongs to node.id " + std::to_string(meta->node.value()) +
+                    ", not " + std::to_string(config->node.id.value()) + ": set node.id or name another --data-dir");
+  }
+  return {};
+}
+
+Result<void> Broker::State::open_reserved() {
+  auto opened = reserved::open_rocks_store(options.data_dir + "/reserved");
+  if (!opened) return std::unexpected(opened.error());
+  store = std::move(*opened);
+  auto begun = store->open();
+  if (!begun) return std::unexpected(begun.error());
+  session = std::move(*begun);
+
+  coordinator::ClusterState cluster;
+  const auto visit = [&](const reserved::ReservedName& name, Bytes record) -> Result<void> {
+    if (name.kind != reserved::Kind::kCluster) return {};
+    return cluster.apply({name.key, Buffer(record.begin(), record.end())});
+  };
+  if (auto replayed = session->replay(visit); !replayed) return replayed;
+  auto effects = cluster.step(base.clock.now(), {fresh_uuid(base.random), config->node.id});
+  if (!effects.replies.front()) return std::unexpected(effects.replies.front().error());
+  auto stored = store_and_apply(*session, reserved::Kind::kCluster, cluster, effects.records, reserved::Durability::kSynced);
+  if (!stored) return stored;
+  facts = *effects.replies.front();
+
+  const DirectoryMeta meta{facts.cluster_id, facts.node};
+  if (!directory.meta()) return directory.write_meta(base.files, meta);
+  if (*directory.meta() != meta) {
+    return fail(ErrorCode::KAFKA_STORAGE_ERROR, "meta and the reserved channels of '" + options.data_dir +
+                                                    "' name different clusters: part of it was copied from elsewhere");
+  }
+  return {};
+}
+
+Result<void> Broker::State::open_logs(StartReport& report) {
+  const log::SegmentStoreOptions segments{options.data_dir + "/channels", options.max_open_log_files};
+  logs = log::make_segment_store(base.files, base.helpers, base.clock, segments);
+  flusher = std::make_unique<Flusher>(base.helpers, facts.leader_epoch);
+  catalog = std::make_unique<CatalogDriver>(CatalogDriver::Stage{*store, *session, *logs, channels, base.clock,
+                                                                 facts.leader_epoch, config});
+  producer_ids = std::make_unique<ProducerIdSource>(*session, base.clock);
+  if (auto ready = producer_ids->start(); !ready) return ready;
+  return catalog->start(report);
+}
+
+Result<std::unique_ptr<Broker>> Broker::start(const Foundations& foundations, const BrokerOptions& options,
+                                              StartReport& report) {
+  auto state = std::make_unique<State>(foundations, options);
+  if (auto done = state->open_directory(); !done) return std::unexpected(done.error());
+  if (auto done = state->open_reserved(); !done) return std::unexpected(done.error());
+  auto broker = std::unique_ptr<Broker>(new Broker(std::move(state)));
+  if (auto done = broker->state_->open_logs(report); !done) return std::unexpected(done.error());
+  broker->state_->logs->start(*broker);
+  broker->state_->flusher->start(*broker);
+  return broker;
+}
+
+}  // namespace kanal::broker

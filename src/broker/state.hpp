@@ -1,0 +1,53 @@
+// Everything a Broker owns, in the order it is made. Only broker.cpp and start.cpp see it.
+#pragma once
+
+#include "catalog_driver.hpp"
+#include "checkpointer.hpp"
+#include "data_directory.hpp"
+#include "flusher.hpp"
+#include "kanal/broker/broker.hpp"
+#include "kanal/coordinator/cluster_state.hpp"
+#include "producer_ids.hpp"
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+namespace kanal::broker {
+
+struct Broker::State {
+  State(const Foundations& foundations, const BrokerOptions& given)
+      : base(foundations),
+        options(given),
+        config(std::make_shared<const coordinator::BrokerConfig>(given.kafka)),
+        checkpointer(foundations.helpers),
+        sessions(static_cast<std::size_t>(std::max(given.kafka.fetch_session_slots, 0))) {}
+
+  Foundations base;
+  BrokerOptions options;
+  std::shared_ptr<const coordinator::BrokerConfig> config;
+  DataDirectory directory;
+  std::unique_ptr<reserved::Store> store;
+  std::unique_ptr<reserved::Session> session;
+  coordinator::ClusterFacts facts;
+  std::unique_ptr<log::LogStore> logs;
+  ChannelTable channels;
+  std::unique_ptr<CatalogDriver> catalog;
+  std::unique_ptr<ProducerIdSource> producer_ids;
+  std::unique_ptr<Flusher> flusher;
+  Checkpointer checkpointer;
+  FetchSessions sessions;
+
+  std::vector<IoThread*> io_threads;
+  std::atomic<bool> stopping{false};
+  std::atomic<Time> last_producer_expiry{Time{}};
+
+  // The start, step by step.
+  Result<void> open_directory();
+  Result<void> open_reserved();
+  Result<void> open_logs(StartReport& report);
+};
+
+}  // namespace kanal::broker
