@@ -12,7 +12,7 @@ Broker::~Broker() = default;
 
 std::shared_ptr<const Topics> Broker::topics() const noexcept { return state_->catalog->topics(); }
 std::shared_ptr<const coordinator::BrokerConfig> Broker::config() const noexcept { return state_->config; }
-const std::string& Broker::cluster_id() const noexcept { return state_->facts.cluster_id; }
+const std::string& Broker::cluster_id() const noexcept { return state_->cluster_id; }
 NodeId Broker::node_id() const noexcept { return state_->facts.node; }
 LeaderEpoch Broker::leader_epoch() const noexcept { return state_->facts.leader_epoch; }
 const Clock& Broker::clock() const noexcept { return state_->base.clock; }

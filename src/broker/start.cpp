@@ -38,8 +38,9 @@ Result<void> Broker::State::open_reserved() {
   auto stored = store_and_apply(*session, reserved::Kind::kCluster, cluster, effects.records, reserved::Durability::kSynced);
   if (!stored) return stored;
   facts = *effects.replies.front();
+  cluster_id = to_string(facts.cluster_id);
 
-  const DirectoryMeta meta{facts.cluster_id, facts.node};
+  const DirectoryMeta meta{cluster_id, facts.node};
   if (!directory.meta()) return directory.write_meta(base.files, meta);
   if (*directory.meta() != meta) {
     return fail(ErrorCode::KAFKA_STORAGE_ERROR, "meta and the reserved channels of '" + options.data_dir +

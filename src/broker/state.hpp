@@ -32,6 +32,7 @@ struct Broker::State {
   std::unique_ptr<reserved::Store> store;
   std::unique_ptr<reserved::Session> session;
   coordinator::ClusterFacts facts;
+  std::string cluster_id;  // Kafka's text form
   std::unique_ptr<log::LogStore> logs;
   ChannelTable channels;
   std::unique_ptr<CatalogDriver> catalog;
