@@ -56,6 +56,7 @@ Task<void> Broker::park(Context& context, FetchWait& wait, Time deadline) {
   if (context.cancelled || state_->stopping.load(std::memory_order_relaxed)) co_return;
   context.parked = &wait.event();
   context.io.parked().insert(&context);
+  if (context.observer != nullptr) context.observer->on_parked(context);
   co_await wait.event().wait_until(deadline);
   context.io.parked().erase(&context);
   context.parked = nullptr;

@@ -29,6 +29,17 @@ struct Peer {
   std::string software_name, software_version;  // from ApiVersions
 };
 
+struct Context;
+
+/// Told when a request begins to wait parked: what it changes is done, so later requests of its connection may start.
+class ParkObserver {
+ public:
+  virtual void on_parked(Context& context) = 0;
+
+ protected:
+  ~ParkObserver() = default;
+};
+
 struct Context {
   Broker& broker;
   IoThread& io;
@@ -42,6 +53,7 @@ struct Context {
   bool close_connection = false;    // close after this answer (or without one where suppressed)
   std::vector<log::Slice> slices;   // record pieces that wire::ExternalRecords of the answer name
   Event* parked = nullptr;          // set while the handler waits; fired by the connection when it closes
+  ParkObserver* observer = nullptr; // Broker::park tells it
   bool cancelled = false;           // the connection is gone or the broker stops: answer at once with what is there
 };
 
