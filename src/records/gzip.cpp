@@ -109,7 +109,10 @@ class GzipReader final : public Reader {
   }
 
   Result<void> end_member() {
-    const Bytes rest(reinterpret_cast<const std::byte*>(state_.next_in), state_.avail_in);
+    // isal has read ahead whole words: hand back the bytes it did not need
+    const auto ahead = static_cast<std::size_t>(state_.read_in_length) / 8;
+    const Bytes rest(reinterpret_cast<const std::byte*>(state_.next_in) - ahead,
+                     state_.avail_in + ahead);
     if (rest.size() < kTrailerSize) return codec_error("gzip: the trailer is cut");
     if (load_le32(rest.data()) != crc_ ||
         load_le32(rest.data() + 4) != static_cast<std::uint32_t>(inflated_)) {

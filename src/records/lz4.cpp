@@ -52,29 +52,26 @@ class Lz4Reader final : public Reader {
   }
 
   Result<Bytes> next() override {
-    while (!ended_) {
-      if (in_.size() < 4) return codec_error("lz4: the frame is cut");
-      const std::uint32_t word = load_le32(in_.data());
-      const std::size_t size = word & ~kStoredBit;
-      in_ = in_.subspan(4);
-      if (size == 0) {
-        ended_ = true;
-        if (content_checksum_ && in_.size() < 4) return codec_error("lz4: the frame is cut");
-        break;
-      }
-      if (size > max_block_) return codec_error("lz4: a block is too large");
-      const std::size_t whole = size + (block_checksums_ ? 4 : 0);
-      if (in_.size() < whole) return codec_error("lz4: a block is cut");
-      const Bytes block = in_.first(size);
-      if (block_checksums_ && load_le32(in_.data() + size) != xxhash32(block)) {
-        return codec_error("lz4: wrong block checksum");
-      }
-      in_ = in_.subspan(whole);
-      if ((word & kStoredBit) != 0) return block;
-      Result<Bytes> inflated = inflate(block);
-      if (!inflated || !inflated->empty()) return inflated;
+    if (ended_) return Bytes();
+    if (in_.size() < 4) return codec_error("lz4: the frame is cut");
+    const std::uint32_t word = load_le32(in_.data());
+    const std::size_t size = word & ~kStoredBit;
+    in_ = in_.subspan(4);
+    if (size == 0) {
+      ended_ = true;
+      if (content_checksum_ && in_.size() < 4) return codec_error("lz4: the frame is cut");
+      return Bytes();
     }
-    return Bytes();
+    if (size > max_block_) return codec_error("lz4: a block is too large");
+    const std::size_t whole = size + (block_checksums_ ? 4 : 0);
+    if (in_.size() < whole) return codec_error("lz4: a block is cut");
+    const Bytes block = in_.first(size);
+    if (block_checksums_ && load_le32(in_.data() + size) != xxhash32(block)) {
+      return codec_error("lz4: wrong block checksum");
+    }
+    in_ = in_.subspan(whole);
+    if ((word & kStoredBit) != 0) return block;
+    return inflate(block);  // an empty block reads as the end, as in Kafka's clients
   }
 
   void close() noexcept override {
