@@ -1,0 +1,580 @@
+// The reserved channels in one RocksDB instance with one column family (see names.hpp for the keys,
+// record_frame.hpp for the values). A generation pointer and its records change in one WriteBatch,
+// so exactly one generation is live after a crash. Locks, all leaves of rank 4: a stripe keeps one
+// channel's writes in order while they wait for the disk, `table_lock_` guards the table of live
+// generations, `db_lock_` the database's repair after a full disk.
+#include "rocks_store.hpp"
+
+#include "kanal/base/check.hpp"
+#include "kanal/base/logging.hpp"
+#include "names.hpp"
+#include "record_frame.hpp"
+
+#include <rocksdb/cache.h>
+#include <rocksdb/db.h>
+#include <rocksdb/env.h>
+#include <rocksdb/file_system.h>
+#include <rocksdb/table.h>
+#include <rocksdb/write_batch.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdarg>
+#include <cstdio>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <shared_mutex>
+#include <utility>
+
+namespace kanal::reserved {
+namespace {
+
+constexpr std::size_t kMemtableBytes = 4 << 20;
+constexpr std::size_t kCacheBytes = 8 << 20;
+constexpr std::size_t kStripes = 64;
+constexpr std::string_view kNewMark = "NEW";
+
+/// RocksDB's warnings go to our log; its own LOG file is not written at all.
+class WarningsToOurLog final : public rocksdb::Logger {
+ public:
+  WarningsToOurLog() : Logger(rocksdb::InfoLogLevel::WARN_LEVEL) {}
+  using Logger::Logv;
+  void Logv(const char*, va_list) override {}  // headers and what has no level
+  void Logv(rocksdb::InfoLogLevel level, const char* format, va_list arguments) override {
+    if (level < GetInfoLogLevel() || level == rocksdb::InfoLogLevel::HEADER_LEVEL) return;
+    char line[512];
+    if (std::vsnprintf(line, sizeof line, format, arguments) < 0) return;
+    logger("reserved").warn("The reserved store's database warns: {}", line);
+  }
+};
+
+/// Opening costs RocksDB twelve syncs for a new database, five for an old one. Those of OPTIONS and
+/// IDENTITY guard nothing we read; those of a new database's first MANIFEST and CURRENT are
+/// followed by a second round at once. What is left: MANIFEST, CURRENT and the directory.
+class FewerSyncs final : public rocksdb::FileSystemWrapper {
+ public:
+  using rocksdb::FileSystemWrapper::FileSystemWrapper;
+  const char* Name() const override { return "FewerSyncs"; }
+  void set_creating(bool creating) { first_current_ = creating_ = creating; }
+
+  rocksdb::IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
+                                    std::unique_ptr<rocksdb::FSWritableFile>* file,
+                                    rocksdb::IODebugContext* debug) override {
+    auto status = FileSystemWrapper::NewWritableFile(path, options, file, debug);
+    if (status.ok() && guards_nothing(path)) *file = std::make_unique<Unsynced>(std::move(*file));
+    return status;
+  }
+  rocksdb::IOStatus NewDirectory(const std::string& path, const rocksdb::IOOptions& options,
+                                 std::unique_ptr<rocksdb::FSDirectory>* directory,
+                                 rocksdb::IODebugContext* debug) override {
+    auto status = FileSystemWrapper::NewDirectory(path, options, directory, debug);
+    if (status.ok()) *directory = std::make_unique<Directory>(std::move(*directory), *this);
+    return status;
+  }
+
+ private:
+  class Unsynced final : public rocksdb::FSWritableFileOwnerWrapper {
+   public:
+    using FSWritableFileOwnerWrapper::FSWritableFileOwnerWrapper;
+    rocksdb::IOStatus Sync(const rocksdb::IOOptions&, rocksdb::IODebugContext*) override {
+      return rocksdb::IOStatus::OK();
+    }
+    rocksdb::IOStatus Fsync(const rocksdb::IOOptions&, rocksdb::IODebugContext*) override {
+      return rocksdb::IOStatus::OK();
+    }
+  };
+  class Directory final : public rocksdb::FSDirectoryWrapper {
+   public:
+    Directory(std::unique_ptr<rocksdb::FSDirectory>&& target, FewerSyncs& files)
+        : FSDirectoryWrapper(std::move(target)), files_(files) {}
+    rocksdb::IOStatus FsyncWithDirOptions(const rocksdb::IOOptions& options,
+                                          rocksdb::IODebugContext* debug,
+                                          const rocksdb::DirFsyncOptions& why) override {
+      if (files_.guards_nothing(why)) return rocksdb::IOStatus::OK();
+      return FSDirectoryWrapper::FsyncWithDirOptions(options, debug, why);
+    }
+
+   private:
+    FewerSyncs& files_;
+  };
+
+  [[nodiscard]] bool guards_nothing(std::string_view path) const {
+    const std::string_view name = path.substr(path.rfind('/') + 1);
+    return name.starts_with("OPTIONS-") || name == "000000.dbtmp" ||  // becomes IDENTITY
+           (creating_ && (name == "MANIFEST-000001" || name == "000001.dbtmp"));
+  }
+  [[nodiscard]] bool guards_nothing(const rocksdb::DirFsyncOptions& why) {
+    if (why.reason != rocksdb::DirFsyncOptions::kFileRenamed) return false;
+    const std::string_view path = why.renamed_new_name;
+    const std::string_view name = path.substr(path.rfind('/') + 1);
+    if (name.starts_with("OPTIONS-") || name == "IDENTITY") return true;
+    return name == "CURRENT" && std::exchange(first_current_, false);
+  }
+
+  bool creating_ = false;
+  bool first_current_ = false;  // of a database being made: not renamed yet
+};
+
+rocksdb::Options base_options() {
+  rocksdb::Options options;
+  options.info_log = std::make_shared<WarningsToOurLog>();
+  // Damage must stop the start: a torn tail of the journal is cut, anything else is an error.
+  // Dropping what lies behind a flipped bit would take topics and producer ids back to an older
+  // state.
+  options.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
+  options.paranoid_checks = true;
+  // Small: a broker with nothing to do stays below 30 MB.
+  options.write_buffer_size = kMemtableBytes;
+  options.arena_block_size = 64 << 10;
+  options.max_write_buffer_number = 2;
+  options.max_total_wal_size = 4 * kMemtableBytes;
+  options.max_background_jobs = 1;
+  options.max_open_files = 64;
+  options.max_file_opening_threads = 1;
+  options.max_manifest_file_size = 1 << 20;
+  options.target_file_size_base = 8 << 20;
+  options.compression = rocksdb::kNoCompression;
+  // Quick to open and silent when idle.
+  options.avoid_flush_during_recovery = true;
+  options.skip_stats_update_on_db_open = true;
+  options.skip_checking_sst_file_sizes_on_db_open = true;
+  options.stats_dump_period_sec = 0;
+  options.stats_persist_period_sec = 0;
+  options.delete_obsolete_files_period_micros = 0;
+  options.enable_write_thread_adaptive_yield = false;
+  options.avoid_unnecessary_blocking_io = true;
+  rocksdb::BlockBasedTableOptions table;
+  table.block_cache = rocksdb::NewLRUCache(kCacheBytes, /*num_shard_bits=*/0);
+  options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+  return options;
+}
+
+Error storage_error(const std::string& what, const rocksdb::Status& status) {
+  return {.code = ErrorCode::KAFKA_STORAGE_ERROR,
+          .detail = what + ": " + status.ToString(),
+          .os_error = status.IsNoSpace() ? ENOSPC : EIO};
+}
+
+Bytes bytes_of(const rocksdb::Slice& text) {
+  return as_bytes({text.data(), text.size()});
+}
+
+struct Live {
+  std::uint64_t generation = 0;  // 0: the channel does not exist
+  std::uint64_t records = 0;     // numbered from 1 without a gap
+};
+using LiveTable = std::map<ReservedName, Live>;
+
+/// Reads the whole database in key order: pointers, then the records they belong to.
+class Scan {
+ public:
+  Scan(rocksdb::DB& db, const Session::Visitor* visitor) : db_(db), visitor_(visitor) {}
+  Result<LiveTable> run();
+
+ private:
+  Result<void> take(const rocksdb::Slice& key, const rocksdb::Slice& value);
+  Result<void> take_pointer(const ReservedName& name, Bytes content);
+
+  rocksdb::DB& db_;
+  const Session::Visitor* visitor_;
+  LiveTable table_;
+  LiveTable::iterator channel_ = table_.end();
+};
+
+std::unexpected<Error> damaged(const ReservedName& name, std::uint64_t generation,
+                               const std::string& what) {
+  return fail(
+      ErrorCode::KAFKA_STORAGE_ERROR,
+      (generation > 0 ? to_string(name, generation) : to_string(name)) + " is damaged: " + what);
+}
+
+Result<LiveTable> Scan::run() {
+  rocksdb::ReadOptions options;
+  options.fill_cache = false;
+  options.verify_checksums = true;
+  const std::unique_ptr<rocksdb::Iterator> at(db_.NewIterator(options));
+  for (at->SeekToFirst(); at->Valid(); at->Next()) {
+    if (auto taken = take(at->key(), at->value()); !taken) return std::unexpected(taken.error());
+  }
+  if (!at->status().ok()) {
+    const std::string after =
+        channel_ == table_.end() ? "" : " after " + to_string(channel_->first);
+    return std::unexpected(
+        storage_error("the reserved channels cannot be read" + after, at->status()));
+  }
+  return std::move(table_);
+}
+
+Result<void> Scan::take(const rocksdb::Slice& key, const rocksdb::Slice& value) {
+  const auto parsed = parse_key({key.data(), key.size()});
+  if (!parsed) {
+    return fail(ErrorCode::KAFKA_STORAGE_ERROR,
+                "the reserved store has a key of no channel: " + key.ToString(/*hex=*/true));
+  }
+  const auto content = unframe({key.data(), key.size()}, bytes_of(value));
+  if (!content) return damaged(parsed->name, parsed->generation, content.error().detail);
+  if (parsed->number == 0) return take_pointer(parsed->name, *content);
+  if (channel_ == table_.end() || channel_->first != parsed->name ||
+      channel_->second.generation != parsed->generation) {
+    return damaged(parsed->name, parsed->generation, "a record does not belong to the generation");
+  }
+  if (parsed->number != channel_->second.records + 1) {
+    return damaged(parsed->name, parsed->generation,
+                   "record " + std::to_string(channel_->second.records + 1) + " is missing");
+  }
+  ++channel_->second.records;
+  if (visitor_ == nullptr) return {};
+  return (*visitor_)(parsed->name, *content);
+}
+
+Result<void> Scan::take_pointer(const ReservedName& name, Bytes content) {
+  Live live;
+  if (content.size() == sizeof live.generation) {
+    live.generation = load_be<std::uint64_t>(content.data());
+  }
+  if (live.generation == 0) return damaged(name, 0, "its generation pointer is not one");
+  channel_ = table_.emplace_hint(table_.end(), name, live);
+  return {};
+}
+
+class RocksStore final : public Store, public std::enable_shared_from_this<RocksStore> {
+ public:
+  RocksStore(std::string directory, const std::shared_ptr<rocksdb::FileSystem>& files)
+      : directory_(std::move(directory)),
+        files_(std::make_shared<FewerSyncs>(files)),
+        env_(rocksdb::NewCompositeEnv(files_)),
+        options_(base_options()) {
+    options_.env = env_.get();
+  }
+  Result<void> open_database();
+
+  Result<std::unique_ptr<Session>> open() override;
+  Result<void> flush() override;
+
+  Result<Stored> append(const ReservedName& name, std::span<const Bytes> records,
+                        Durability durability);
+  Result<Stored> roll(const ReservedName& name, std::span<const Bytes> snapshot,
+                      Durability durability);
+  Result<Stored> erase(const ReservedName& name, Durability durability);
+  Result<void> replay(const Session::Visitor* visitor);
+  std::uint64_t records_in(const ReservedName& name) const;
+  void end_session() { session_open_ = false; }
+
+ private:
+  Result<bool> prepare_directory();
+  std::string new_mark() const { return directory_ + "/" + std::string(kNewMark); }
+  Live live(const ReservedName& name) const;
+  void remember(const ReservedName& name, Live live);
+  std::mutex& stripe(const ReservedName& name);
+  Result<void> ensure_loaded();
+  Result<Stored> write(rocksdb::WriteBatch& batch, const ReservedName& name, Durability durability);
+  Result<void> repair();
+  Result<void> drop_records_that_failed(const LiveTable& before);
+
+  const std::string directory_;
+  const std::shared_ptr<FewerSyncs> files_;
+  const std::unique_ptr<rocksdb::Env> env_;
+  rocksdb::Options options_;
+  std::unique_ptr<rocksdb::DB> db_;
+  mutable std::shared_mutex db_lock_;
+  std::atomic<bool> broken_ = false;  // a write failed for want of space, and no repair since
+  mutable std::mutex table_lock_;
+  LiveTable table_;
+  std::atomic<bool> loaded_ = false;
+  std::mutex load_lock_;
+  std::array<std::mutex, kStripes> stripes_;
+  std::atomic<std::uint64_t> position_ = 0;
+  std::atomic<bool> session_open_ = false;
+};
+
+class RocksSession final : public Session {
+ public:
+  explicit RocksSession(std::shared_ptr<RocksStore> store) : store_(std::move(store)) {}
+  ~RocksSession() override { store_->end_session(); }
+  RocksSession(const RocksSession&) = delete;
+  RocksSession& operator=(const RocksSession&) = delete;
+
+  Result<Stored> append(const ReservedName& name, std::span<const Bytes> records,
+                        Durability durability) override {
+    return store_->append(name, records, durability);
+  }
+  Result<Stored> roll(const ReservedName& name, std::span<const Bytes> snapshot,
+                      Durability durability) override {
+    return store_->roll(name, snapshot, durability);
+  }
+  Result<Stored> erase(const ReservedName& name, Durability durability) override {
+    return store_->erase(name, durability);
+  }
+  Result<void> replay(const Visitor& visitor) override { return store_->replay(&visitor); }
+  std::uint64_t records_in(const ReservedName& name) const override {
+    return store_->records_in(name);
+  }
+
+ private:
+  std::shared_ptr<RocksStore> store_;
+};
+
+/// What callers hold; the store itself lives as long as its session.
+class RocksStoreHandle final : public Store {
+ public:
+  explicit RocksStoreHandle(std::shared_ptr<RocksStore> store) : store_(std::move(store)) {}
+  Result<std::unique_ptr<Session>> open() override { return store_->open(); }
+  Result<void> flush() override { return store_->flush(); }
+
+ private:
+  std::shared_ptr<RocksStore> store_;
+};
+
+Result<void> RocksStore::open_database() {
+  const auto creating = prepare_directory();
+  if (!creating) return std::unexpected(creating.error());
+  options_.create_if_missing = *creating;
+  files_->set_creating(*creating);
+  rocksdb::DB* db = nullptr;
+  rocksdb::Status status = rocksdb::DB::Open(options_, directory_, &db);
+  files_->set_creating(false);
+  db_.reset(db);
+  if (status.ok() && *creating) status = env_->DeleteFile(new_mark());
+  if (status.ok()) return {};
+  db_.reset();
+  return std::unexpected(
+      storage_error("the reserved store in " + directory_ + " cannot be opened", status));
+}
+
+// Whether the database is to be made. The mark stands while it is being made, so that one left
+// half-made by a power cut is made anew, and one that has lost a file is never taken for new.
+Result<bool> RocksStore::prepare_directory() {
+  const auto failed = [&](const rocksdb::Status& status) {
+    return std::unexpected(
+        storage_error("the directory " + directory_ + " cannot be prepared", status));
+  };
+  if (const auto made = env_->CreateDirIfMissing(directory_); !made.ok()) return failed(made);
+  std::vector<std::string> files;
+  if (const auto listed = env_->GetChildren(directory_, &files); !listed.ok()) {
+    return failed(listed);
+  }
+  std::erase_if(files, [](const std::string& file) { return file == "." || file == ".."; });
+  const bool half_made = std::ranges::find(files, kNewMark) != files.end();
+  if (!files.empty() && !half_made) return false;
+  for (const std::string& file : files) {
+    if (file == kNewMark) continue;
+    const auto removed = env_->DeleteFile(directory_ + "/" + file);
+    if (!removed.ok()) return failed(removed);
+  }
+  const auto marked = rocksdb::WriteStringToFile(env_.get(), "", new_mark());
+  if (!marked.ok()) return failed(marked);
+  return true;
+}
+
+Result<std::unique_ptr<Session>> RocksStore::open() {
+  if (session_open_.exchange(true)) {
+    return fail(ErrorCode::KAFKA_STORAGE_ERROR, "the reserved store has an open session");
+  }
+  return std::make_unique<RocksSession>(shared_from_this());
+}
+
+Result<void> RocksStore::flush() {
+  const std::shared_lock database(db_lock_);
+  if (db_ == nullptr) return fail(ErrorCode::KAFKA_STORAGE_ERROR, "the reserved store is closed");
+  const rocksdb::Status status = db_->FlushWAL(/*sync=*/true);
+  if (!status.ok()) {
+    return std::unexpected(storage_error("the reserved store cannot be synced", status));
+  }
+  return {};
+}
+
+void add_records(rocksdb::WriteBatch& batch, std::string_view prefix, Live& live,
+                 std::span<const Bytes> records) {
+  for (const Bytes record : records) {
+    const std::string key = record_key(prefix, live.generation, ++live.records);
+    batch.Put(key, frame(key, record));
+  }
+}
+
+void put_pointer(rocksdb::WriteBatch& batch, const std::string& prefix, std::uint64_t generation) {
+  std::byte content[sizeof generation];
+  store_be(content, generation);
+  batch.Put(prefix, frame(prefix, content));
+}
+
+void delete_records(rocksdb::WriteBatch& batch, std::string_view prefix, const Live& live,
+                    std::uint64_t from = 1) {
+  for (std::uint64_t number = from; number <= live.records; ++number) {
+    batch.Delete(record_key(prefix, live.generation, number));
+  }
+}
+
+Result<Stored> RocksStore::append(const ReservedName& name, std::span<const Bytes> records,
+                                  Durability durability) {
+  if (auto loaded = ensure_loaded(); !loaded) return std::unexpected(loaded.error());
+  const std::lock_guard order(stripe(name));
+  const std::string prefix = channel_prefix(name);
+  Live next = live(name);
+  rocksdb::WriteBatch batch;
+  if (next.generation == 0) {
+    next.generation = 1;
+    put_pointer(batch, prefix, next.generation);
+  }
+  add_records(batch, prefix, next, records);
+  auto stored = write(batch, name, durability);
+  if (stored) remember(name, next);
+  return stored;
+}
+
+Result<Stored> RocksStore::roll(const ReservedName& name, std::span<const Bytes> snapshot,
+                                Durability durability) {
+  if (auto loaded = ensure_loaded(); !loaded) return std::unexpected(loaded.error());
+  const std::lock_guard order(stripe(name));
+  const std::string prefix = channel_prefix(name);
+  const Live old = live(name);
+  Live next{old.generation + 1, 0};
+  rocksdb::WriteBatch batch;
+  delete_records(batch, prefix, old);
+  put_pointer(batch, prefix, next.generation);
+  add_records(batch, prefix, next, snapshot);
+  auto stored = write(batch, name, durability);
+  if (stored) remember(name, next);
+  return stored;
+}
+
+Result<Stored> RocksStore::erase(const ReservedName& name, Durability durability) {
+  if (auto loaded = ensure_loaded(); !loaded) return std::unexpected(loaded.error());
+  const std::lock_guard order(stripe(name));
+  const std::string prefix = channel_prefix(name);
+  rocksdb::WriteBatch batch;
+  delete_records(batch, prefix, live(name));
+  batch.Delete(prefix);
+  auto stored = write(batch, name, durability);
+  if (stored) remember(name, {});
+  return stored;
+}
+
+Result<void> RocksStore::replay(const Session::Visitor* visitor) {
+  const std::shared_lock database(db_lock_);
+  if (db_ == nullptr) return fail(ErrorCode::KAFKA_STORAGE_ERROR, "the reserved store is closed");
+  auto table = Scan(*db_, visitor).run();
+  if (!table) return std::unexpected(table.error());
+  const std::lock_guard guard(table_lock_);
+  table_ = *std::move(table);
+  loaded_ = true;
+  return {};
+}
+
+std::uint64_t RocksStore::records_in(const ReservedName& name) const {
+  return live(name).records;
+}
+
+Live RocksStore::live(const ReservedName& name) const {
+  const std::lock_guard guard(table_lock_);
+  const auto at = table_.find(name);
+  return at == table_.end() ? Live{} : at->second;
+}
+
+void RocksStore::remember(const ReservedName& name, Live live) {
+  const std::lock_guard guard(table_lock_);
+  if (live.generation == 0) {
+    table_.erase(name);
+  } else {
+    table_.insert_or_assign(name, live);
+  }
+}
+
+std::mutex& RocksStore::stripe(const ReservedName& name) {
+  return stripes_[std::hash<std::string>{}(name.key) % kStripes];
+}
+
+// Whoever writes before replay() needs to know what is there.
+Result<void> RocksStore::ensure_loaded() {
+  if (loaded_) return {};
+  const std::lock_guard guard(load_lock_);
+  if (loaded_) return {};
+  return replay(nullptr);
+}
+
+Result<Stored> RocksStore::write(rocksdb::WriteBatch& batch, const ReservedName& name,
+                                 Durability durability) {
+  if (broken_) {
+    if (auto repaired = repair(); !repaired) return std::unexpected(repaired.error());
+  }
+  const std::shared_lock database(db_lock_);
+  rocksdb::WriteOptions options;
+  options.sync = durability == Durability::kSynced;
+  const rocksdb::Status status = db_->Write(options, &batch);
+  if (status.ok()) return Stored{.position = ++position_, .committed = true};
+  // Only a full disk mends itself; after any other failed write or sync the database stays refused,
+  // since nobody knows what reached the disk.
+  if (status.IsNoSpace()) broken_ = true;
+  return std::unexpected(storage_error(to_string(name) + " cannot be written", status));
+}
+
+// RocksDB keeps its error state after a failed journal write: resumed or, failing that, opened
+// anew.
+Result<void> RocksStore::repair() {
+  const std::unique_lock database(db_lock_);
+  if (!broken_) return {};
+  if (db_ != nullptr && db_->Resume().ok()) {
+    broken_ = false;
+    return {};
+  }
+  db_.reset();
+  if (auto opened = open_database(); !opened) return opened;
+  // What the journal holds may have come from memory that never reached the disk: written once
+  // more.
+  if (const auto flushed = db_->Flush(rocksdb::FlushOptions()); !flushed.ok()) {
+    return std::unexpected(storage_error("the reserved store cannot be repaired", flushed));
+  }
+  auto table = Scan(*db_, nullptr).run();
+  if (!table) return std::unexpected(table.error());
+  const std::lock_guard guard(table_lock_);
+  const LiveTable before = std::exchange(table_, *std::move(table));
+  if (auto dropped = drop_records_that_failed(before); !dropped) return dropped;
+  broken_ = false;
+  return {};
+}
+
+// The journal may hold a write whose caller was told that it failed: taken back, so that nothing
+// comes to life unasked. (A roll leaves the same state either way, an erase only removes.)
+Result<void> RocksStore::drop_records_that_failed(const LiveTable& before) {
+  rocksdb::WriteBatch batch;
+  for (auto at = table_.begin(); at != table_.end();) {
+    auto& [name, now] = *at;
+    const auto known = before.find(name);
+    if (known == before.end()) {
+      const std::string prefix = channel_prefix(name);
+      delete_records(batch, prefix, now);
+      batch.Delete(prefix);
+      at = table_.erase(at);
+      continue;
+    }
+    const Live then = known->second;
+    if (then.generation == now.generation && now.records > then.records) {
+      delete_records(batch, channel_prefix(name), now, then.records + 1);
+      now.records = then.records;
+    }
+    ++at;
+  }
+  if (batch.Count() == 0) return {};
+  rocksdb::WriteOptions options;
+  options.sync = true;
+  const rocksdb::Status status = db_->Write(options, &batch);
+  if (status.ok()) return {};
+  return std::unexpected(storage_error("the reserved store cannot be repaired", status));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Store>> open_rocks_store(const std::string& directory,
+                                                std::shared_ptr<rocksdb::FileSystem> files) {
+  auto store = std::make_shared<RocksStore>(directory, files);
+  if (auto opened = store->open_database(); !opened) return std::unexpected(opened.error());
+  return std::make_unique<RocksStoreHandle>(std::move(store));
+}
+
+Result<std::unique_ptr<Store>> open_rocks_store(const std::string& directory) {
+  return open_rocks_store(directory, rocksdb::FileSystem::Default());
+}
+
+}  // namespace kanal::reserved
