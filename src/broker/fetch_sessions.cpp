@@ -8,6 +8,42 @@ constexpr auto kMinEvictionAge = 120s;  // Kafka's min.incremental.fetch.session
 
 }  // namespace
 
+std::size_t FetchSession::KeyHash::operator()(const Key& key) const noexcept {
+  return std::hash<std::string>{}(key.topic) ^ std::hash<Uuid>{}(key.topic_id) ^
+         (static_cast<std::size_t>(key.partition.value()) * 0x9e3779b97f4a7c15ULL);
+}
+
+void FetchSession::put(FetchPartition partition) {
+  const auto known = by_key_.find(key_of(partition));
+  if (known == by_key_.end()) {
+    partitions.push_back(std::move(partition));
+    by_key_.emplace(key_of(partitions.back()), std::prev(partitions.end()));
+    return;
+  }
+  FetchPartition& cached = *known->second;  // what it was answered last stays
+  cached.fetch_offset = partition.fetch_offset;
+  cached.max_bytes = partition.max_bytes;
+  cached.current_leader_epoch = partition.current_leader_epoch;
+  cached.last_fetched_epoch = partition.last_fetched_epoch;
+}
+
+void FetchSession::forget(const FetchPartition& partition) {
+  const auto known = by_key_.find(key_of(partition));
+  if (known == by_key_.end()) return;  // unknown entries are ignored, never an error
+  partitions.erase(known->second);
+  by_key_.erase(known);
+}
+
+FetchPartition* FetchSession::find(const FetchPartition& partition) {
+  const auto known = by_key_.find(key_of(partition));
+  return known != by_key_.end() ? &*known->second : nullptr;
+}
+
+void FetchSession::move_to_end(const FetchPartition& partition) {
+  const auto known = by_key_.find(key_of(partition));
+  if (known != by_key_.end()) partitions.splice(partitions.end(), partitions, known->second);
+}
+
 Result<std::shared_ptr<FetchSession>> FetchSessions::find(std::int32_t id) {
   const std::lock_guard lock(mutex_);
   const auto found = sessions_.find(id);

@@ -19,7 +19,7 @@ namespace kanal::broker {
 
 /// A partition of a fetch: how it was named, where to read, and what the last answer said.
 struct FetchPartition {
-  std::string topic;           // empty where it was named by id and the id is not known (yet)
+  std::string topic;           // empty where named by id
   Uuid topic_id;               // zero where named by name
   PartitionIndex partition;
   Offset fetch_offset;
@@ -31,15 +31,35 @@ struct FetchPartition {
   std::int64_t answered_log_start = -1;
 };
 
-struct FetchSession {
+class FetchSession {
+ public:
   std::int32_t id = 0;
   std::int32_t next_epoch = 1;
   bool by_topic_id = false;
   std::list<FetchPartition> partitions;   // in the order to read; a served partition moves to the end
+  /// Adds the partition, or gives the one that has its name a new position and limits.
+  void put(FetchPartition partition);
+  void forget(const FetchPartition& partition);
+  /// The cached partition of that name; null if there is none.
+  [[nodiscard]] FetchPartition* find(const FetchPartition& partition);
+  void move_to_end(const FetchPartition& partition);
   std::mutex busy;                        // held by the request that works on it, never across a wait
   // Under the cache's lock, for eviction:
   Time last_used, created;
   std::size_t size = 0;
+
+ private:
+  struct Key {
+    std::string topic;
+    Uuid topic_id;
+    PartitionIndex partition;
+    friend bool operator==(const Key&, const Key&) = default;
+  };
+  struct KeyHash {
+    std::size_t operator()(const Key& key) const noexcept;
+  };
+  static Key key_of(const FetchPartition& partition) { return {partition.topic, partition.topic_id, partition.partition}; }
+  std::unordered_map<Key, std::list<FetchPartition>::iterator, KeyHash> by_key_;
 };
 
 class FetchSessions {

@@ -71,7 +71,10 @@ struct TimePosition {  // a batch: its max timestamp and first sequence
 struct Checkpoint {
   Sequence upto{1};
   std::vector<std::byte> state;
+  std::vector<std::byte> layout;  // the engine's own part: ChannelLog::layout() of the same moment
 };
+/// Gets whole batches one after the other; an error ends the replay.
+using BatchVisitor = std::function<Result<void>(Bytes batch)>;
 
 struct LogOptions {
   std::int64_t segment_bytes = 1 << 30;
@@ -91,16 +94,23 @@ class ChannelLog {  // one channel, opened under one leader epoch for life
   virtual Maybe<Sequence> read(const ReadRequest& request, std::vector<Slice>& out) const = 0;
   /// The first batch whose max timestamp >= t; the broker walks its records outside the lock.
   virtual Maybe<std::optional<TimePosition>> find(Timestamp timestamp) const = 0;
-  /// The largest timestamp of all batches, kNoTimestamp for an empty log.
+  /// The first of the batches with the largest max timestamp; those wholly below the start or from `below` on don't count.
+  virtual Maybe<std::optional<TimePosition>> find_max(Sequence below) const = 0;
+  /// The largest timestamp of all batches, kNoTimestamp for an empty log. After a trim it may be a trimmed batch's:
+  /// exact is find_max.
   [[nodiscard]] virtual Timestamp max_timestamp() const noexcept = 0;
   virtual Result<Appended> trim(Sequence new_start) = 0;
   virtual void configure(const LogOptions& options) = 0;
   [[nodiscard]] virtual Bounds bounds() const noexcept = 0;
   /// Bytes appended since the last checkpoint: the broker asks for one at 64 MiB, at a roll or after 60 s.
   [[nodiscard]] virtual std::uint64_t bytes_since_checkpoint() const noexcept = 0;
+  /// What checkpoint() needs to know of this moment; under the partition's lock (Partition::checkpoint asks for it).
+  [[nodiscard]] virtual std::vector<std::byte> layout() const = 0;
   virtual Result<void> checkpoint(const Checkpoint& checkpoint) = 0;
   /// Makes all that is staged durable and returns the sequence after it; the flusher reports it to the sink.
   virtual Result<Sequence> sync() = 0;
+  /// All batches that hold `from` or later, read from the disk. Helper threads, at open, before the first append.
+  virtual Result<void> replay(Sequence from, const BatchVisitor& visit) const = 0;
 };
 
 struct Progress {

@@ -20,7 +20,8 @@ struct AppendResult {
   Sequence last;               // answer when the high watermark has passed it
   bool committed = true;
   bool duplicate = false;
-  Timestamp log_append_time;   // kNoTimestamp for CreateTime
+  Timestamp log_append_time;   // kNoTimestamp for CreateTime; of a duplicate the original's, as Kafka answers
+  Offset log_start{0};
 };
 
 struct Watermarks {

@@ -1,0 +1,176 @@
+// Produce (0): appends record batches.
+//
+// Behavior
+// - Every partition fails alone. Its record set is checked outside any lock, then numbered and written under it.
+// - acks 0: no answer; an error closes the connection instead, so that the client learns of it.
+// - acks 1 and -1 are the same on one node: written, or synced too where the topic asks for it (flush.messages=1).
+//   Nothing is answered before the high watermark has passed it, and a duplicate waits for its original.
+// - A topic is not created here: clients create it through Metadata, which has the flag for it.
+// Version notes
+// - 3-6 refuse zstd; 8+ carry per-record errors; 10+ name the leader beside NOT_LEADER_OR_FOLLOWER; 13 names topics by id.
+#include <optional>
+
+#include "authorize.hpp"
+#include "kanal/broker/broker.hpp"
+#include "kanal/wire/messages/produce.hpp"
+#include "topic_lookup.hpp"
+
+namespace kanal::handlers {
+namespace {
+
+using broker::Broker;
+using broker::Context;
+using Request = wire::ProduceRequest;
+using Response = wire::ProduceResponse;
+using Answer = Response::Topic::Partition;
+
+std::optional<records::Codec> target_codec(coordinator::TopicCompression compression) {
+  switch (compression) {
+    case coordinator::TopicCompression::kProducer: return std::nullopt;
+    case coordinator::TopicCompression::kUncompressed: return records::Codec::kNone;
+    case coordinator::TopicCompression::kGzip: return records::Codec::kGzip;
+    case coordinator::TopicCompression::kSnappy: return records::Codec::kSnappy;
+    case coordinator::TopicCompression::kLz4: return records::Codec::kLz4;
+    case coordinator::TopicCompression::kZstd: return records::Codec::kZstd;
+  }
+  return std::nullopt;
+}
+
+records::ProduceRules rules_for(const coordinator::TopicConfig& config, const Context& context) {
+  records::ProduceRules rules;
+  rules.log_append_time = config.timestamp_type == coordinator::TimestampKind::kLogAppendTime;
+  rules.before_max_ms = config.timestamp_before_max_ms;
+  rules.after_max_ms = config.timestamp_after_max_ms;
+  rules.now = context.broker.clock().wall();
+  rules.max_message_bytes = config.max_message_bytes;
+  rules.compacted = config.cleanup_compact;
+  rules.max_decompressed_bytes = config.max_decompressed_message_bytes;
+  rules.produce_version = context.api_version;
+  rules.compression = target_codec(config.compression_type);
+  rules.levels.gzip = config.gzip_level;
+  rules.levels.lz4 = config.lz4_level;
+  rules.levels.zstd = config.zstd_level;
+  return rules;
+}
+
+void refuse(Answer& answer, ErrorCode code, std::string message = {}) {
+  answer.error_code = code;
+  answer.base_offset = kNoOffset;
+  if (!message.empty()) answer.error_message = std::move(message);
+}
+
+void refuse(Answer& answer, records::Rejection& rejection) {
+  refuse(answer, rejection.code, std::move(rejection.message));
+  for (records::RecordError& error : rejection.record_errors) {
+    auto& entry = answer.record_errors.emplace_back();
+    entry.batch_index = error.batch_index;
+    entry.batch_index_error_message = std::move(error.message);
+  }
+}
+
+struct Pending {  // an answer that waits for its records' commit
+  std::size_t topic, partition;
+  broker::Ticket ticket;
+};
+
+class Produce {
+ public:
+  Produce(Context& context, const Request& request)
+      : context_(context), request_(request), by_id_(context.api_version >= 13), topics_(context.broker.topics()) {}
+
+  Response run() {
+    response_.responses.reserve(request_.topic_data.size());
+    const bool acks_known = request_.acks >= -1 && request_.acks <= 1;
+    for (const Request::Topic& topic : request_.topic_data) {
+      auto& answered = response_.responses.emplace_back();
+      answered.name = std::string(topic.name);
+      answered.topic_id = topic.topic_id;
+      answered.partition_responses.reserve(topic.partition_data.size());
+      const broker::TopicPtr found = find_topic(*topics_, topic.name, topic.topic_id, by_id_);
+      for (const Request::Topic::Partition& partition : topic.partition_data) {
+        Answer& answer = answer_for(answered, partition.index);
+        if (acks_known) append(found, topic, partition, answer);
+        else refuse(answer, ErrorCode::INVALID_REQUIRED_ACKS);
+        failed_ |= answer.error_code != ErrorCode::NONE;
+      }
+    }
+    return std::move(response_);
+  }
+
+  [[nodiscard]] std::vector<Pending>& pending() noexcept { return pending_; }
+  [[nodiscard]] bool failed() const noexcept { return failed_; }
+
+ private:
+  // A partition named twice in one request is appended twice and answered once, as Kafka does.
+  static Answer& answer_for(Response::Topic& topic, PartitionIndex index) {
+    for (Answer& answer : topic.partition_responses) {
+      if (answer.index == index) return answer;
+    }
+    Answer& answer = topic.partition_responses.emplace_back();
+    answer.index = index;
+    return answer;
+  }
+
+  void append(const broker::TopicPtr& topic, const Request::Topic& named, const Request::Topic::Partition& partition,
+              Answer& answer) {
+    if (!authorize(context_, Operation::kWrite, ResourceType::kTopic, named.name)) {
+      return refuse(answer, ErrorCode::TOPIC_AUTHORIZATION_FAILED);
+    }
+    const Found found = find_partition(topic, partition.index, missing_topic(by_id_));
+    if (found.error != ErrorCode::NONE) return refuse(answer, found.error);
+    if (!partition.records) return refuse(answer, ErrorCode::INVALID_RECORD, "The record set is null.");
+    auto checked =
+        records::check_produce(*partition.records, rules_for(topic->config(), context_), context_.io.scratch());
+    if (!checked) return refuse(answer, checked.error());
+    if (checked->header.is_transactional()) {  // nobody can have begun one
+      return refuse(answer, ErrorCode::INVALID_TXN_STATE, "Transactions are not served by this broker.");
+    }
+    auto appended = context_.broker.append(found.partition, *checked);
+    if (!appended) return refuse(answer, appended.error().code, std::move(appended.error().detail));
+    answer.error_code = ErrorCode::NONE;
+    answer.base_offset = appended->base_offset;
+    answer.log_append_time = appended->log_append_time;
+    answer.log_start_offset = appended->log_start;
+    if (!appended->committed && request_.acks != 0) {
+      auto& answers = response_.responses.back().partition_responses;
+      const auto at = static_cast<std::size_t>(&answer - answers.data());
+      pending_.push_back({response_.responses.size() - 1, at, {found.partition, appended->last}});
+    }
+  }
+
+  Context& context_;
+  const Request& request_;
+  const bool by_id_;
+  const std::shared_ptr<const broker::Topics> topics_;
+  Response response_;
+  std::vector<Pending> pending_;
+  bool failed_ = false;
+};
+
+broker::Task<void> await_commits(Context& context, const Request& request, std::vector<Pending>& pending,
+                                 Response& response) {
+  std::vector<broker::Ticket> tickets;
+  tickets.reserve(pending.size());
+  for (Pending& wait : pending) tickets.push_back(wait.ticket);
+  const Time deadline = context.broker.clock().now() + request.timeout;
+  co_await context.broker.committed(context, tickets, deadline);
+  for (const Pending& wait : pending) {
+    const ErrorCode outcome = Broker::outcome(wait.ticket);
+    if (outcome != ErrorCode::NONE) refuse(response.responses[wait.topic].partition_responses[wait.partition], outcome);
+  }
+}
+
+}  // namespace
+
+broker::Task<Response> handle(Context& context, Request request) {
+  Produce produce(context, request);
+  Response response = produce.run();
+  if (!produce.pending().empty()) co_await await_commits(context, request, produce.pending(), response);
+  if (request.acks == 0) {
+    context.suppress_response = true;
+    context.close_connection = produce.failed();
+  }
+  co_return response;
+}
+
+}  // namespace kanal::handlers

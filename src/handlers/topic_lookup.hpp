@@ -1,0 +1,39 @@
+// How handlers find the topic that a request names, and the error where there is none.
+#pragma once
+
+#include "kanal/broker/broker.hpp"
+#include "kanal/broker/topics.hpp"
+
+#include <memory>
+#include <string_view>
+
+namespace kanal::handlers {
+
+/// A partition a request named, or why it cannot be used.
+struct Found {
+  broker::TopicPtr topic;
+  std::shared_ptr<broker::Partition> partition;
+  ErrorCode error = ErrorCode::NONE;
+};
+
+inline Found find_partition(broker::TopicPtr topic, PartitionIndex index, ErrorCode missing) {
+  if (topic == nullptr) return {nullptr, nullptr, missing};
+  auto partition = topic->partition(index);
+  if (partition == nullptr) return {std::move(topic), nullptr, ErrorCode::UNKNOWN_TOPIC_OR_PARTITION};
+  return {std::move(topic), std::move(partition), ErrorCode::NONE};
+}
+
+/// By name, or by id where the version names topics by id (UNKNOWN_TOPIC_ID if there is none).
+inline broker::TopicPtr find_topic(const broker::Topics& topics, std::string_view name, const Uuid& id, bool by_id) {
+  return by_id ? topics.find(id) : topics.find(name);
+}
+constexpr ErrorCode missing_topic(bool by_id) {
+  return by_id ? ErrorCode::UNKNOWN_TOPIC_ID : ErrorCode::UNKNOWN_TOPIC_OR_PARTITION;
+}
+
+/// Kafka's own topics: not served here, and never made by a client's guess.
+inline bool is_internal_topic(std::string_view name) {
+  return name == "__consumer_offsets" || name == "__transaction_state" || name == "__share_group_state";
+}
+
+}  // namespace kanal::handlers
