@@ -32,7 +32,7 @@ class BrokerFailed(Exception):
 
 
 def default_kanald():
-    """The daemon to test: $KANALD, else the release build, else the newest of build/*/bin/kanald."""
+    """$KANALD, else the release build, else the newest of build/*/bin/kanald."""
     if os.environ.get("KANALD"):
         return pathlib.Path(os.environ["KANALD"])
     release = REPOSITORY / "build/release/bin/kanald"
@@ -197,7 +197,7 @@ class ApacheKafka(Broker):
         self.start_seconds = time.monotonic() - started
 
     def serves_its_topics(self):
-        """Kafka opens its port before it knows its topics (kanald may not: it gets no such wait)."""
+        """Kafka opens its port before it knows its topics (kanald may not: no such wait there)."""
         on_disk = len(list((self.data_dir / "data").glob("*-0"))) - 1  # but for __cluster_metadata
         listing = subprocess.run(["kcat", "-L", "-J", "-b", self.address], capture_output=True,
                                  check=False)

@@ -1,4 +1,4 @@
-"""Issue 3, "Must show" 1: Debian's word list and the ISO code tables through `kcat -P -p N`, byte for byte.
+"""Issue 3, "Must show" 1: Debian's word list and ISO code tables through kcat, byte for byte.
 
 For every codec one topic of six partitions. Every partition gets all of the input, in an order of
 its own (so that a mix-up of partitions shows). Round one sends the lines of all files, round two
@@ -64,11 +64,12 @@ def rotated(files, by):
 def disk_bytes(broker, topic):
     directories = (broker.channel_directory(topic, partition) for partition in range(PARTITIONS))
     # Blocks, not sizes: segments may be preallocated.
-    return sum(file.stat().st_blocks * 512 for directory in directories for file in directory.glob("*.log"))
+    files = (file for directory in directories for file in directory.glob("*.log"))
+    return sum(file.stat().st_blocks * 512 for file in files)
 
 
 def create_topics(broker, topics):
-    """kcat makes no topics: the metadata request of its producer does (num.partitions is set for that)."""
+    """By auto-creation: num.partitions is set for that."""
     for topic in topics:
         kcat(broker, "-L", "-t", topic, stdout=subprocess.DEVNULL)
 
@@ -114,7 +115,7 @@ class RealInput:
     def verify(self, what):
         print(f"{'codec':8}{'partition':>10}{'records':>10}{'bytes':>12}  sha256 of what was read")
         for codec, topic in self.topics.items():
-            rows = [self.verify_partition(codec, topic, partition) for partition in range(PARTITIONS)]
+            rows = [self.verify_partition(codec, topic, number) for number in range(PARTITIONS)]
             records, size = (sum(row[column] for row in rows) for column in (0, 1))
             print(f"{codec:8}{'all':>10}{records:>10}{size:>12}"
                   f"  on disk: {disk_bytes(self.broker, topic)}")
