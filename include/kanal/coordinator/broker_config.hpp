@@ -59,7 +59,6 @@ struct BrokerConfig {
   std::int32_t producer_id_expiration_check_interval_ms = 600'000;
   // Log
   std::int64_t log_retention_check_interval_ms = 300'000;
-  std::int32_t num_recovery_threads = 2;
   // Groups and transactions (used once they are served)
   std::int32_t offset_metadata_max_bytes = 4'096;
   std::int32_t offsets_retention_minutes = 10'080;
@@ -71,6 +70,14 @@ struct BrokerConfig {
   std::int32_t transaction_max_timeout_ms = 900'000;
   std::int32_t transactional_id_expiration_ms = 604'800'000;
 };
+
+/// Values that are each fine and do not go together, or that one node cannot fulfil.
+struct ConfigConflict {
+  std::string_view name;
+  std::string text;
+};
+/// `layers` holds known names with checked values only.
+[[nodiscard]] std::vector<ConfigConflict> broker_config_conflicts(const ConfigLayers& layers);
 
 /// Checks every value of every layer (INVALID_CONFIG) and fills the typed fields.
 [[nodiscard]] Result<BrokerConfig> make_broker_config(ConfigLayers layers, NodeOptions node);

@@ -56,8 +56,9 @@ enum class Treatment : std::uint8_t {
   kRefused,  // broker only: refused in the start-up file, it has no meaning here (`note` says why)
 };
 
-/// One config. `default_value` and `valid` are spelled as in Kafka's reference ("[1,...]", "[a,
-/// b]", …).
+/// One config. `default_value` is the text that is shown; `valid` is spelled as in Kafka's
+/// reference
+/// ("[1,...]", "[1,...,9] or -1", "[a, b]", "non-empty string", …) and is what check_value goes by.
 struct ConfigRow {
   std::string_view name;
   ConfigType type;

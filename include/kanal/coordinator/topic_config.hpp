@@ -72,4 +72,8 @@ struct TopicConfig {
 [[nodiscard]] std::vector<ConfigEntry> describe_topic_configs(const BrokerConfig& broker,
                                                               const ConfigMap& overlay);
 
+/// What CreateTopics 5+ answers: values as they were written, each with the layer it comes from.
+[[nodiscard]] std::vector<ConfigEntry> created_topic_configs(const BrokerConfig& broker,
+                                                             const ConfigMap& overlay);
+
 }  // namespace kanal::coordinator
