@@ -339,8 +339,14 @@ def main():
     parser.add_argument("--record", action="store_true", help="store the answers in expected/")
     arguments = parser.parse_args()
     require("java", "javac", "mvn", "kcat")
-    subprocess.run([HERE / "fetch.sh"], check=True)
     checks = Checks()
+    with checks:
+        subprocess.run([HERE / "fetch.sh"], check=True)
+        run_on(arguments, checks)
+    return checks.finish()
+
+
+def run_on(arguments, checks):
     with broker_from(arguments, ["kafka.num.partitions=4"]) as broker:
         host = ToolHost(broker.scratch)
         try:
@@ -350,7 +356,6 @@ def main():
             host.close()
         if broker.kind == "kanald":
             checks.check(broker.stop() == 0, "SIGTERM afterwards ends with 0", broker.log_tail())
-    return checks.finish()
 
 
 if __name__ == "__main__":

@@ -268,11 +268,15 @@ def main():
     if not command:
         parser.error("no command")
     arguments.keep = False
-    with broker_from(arguments, arguments.set) as broker:
-        code = subprocess.call(command, env={**os.environ, "KANAL_BROKER": broker.address})
-        if code:
-            sys.stderr.write(broker.log_tail())
-    return code
+    try:
+        with broker_from(arguments, arguments.set) as broker:
+            code = subprocess.call(command, env={**os.environ, "KANAL_BROKER": broker.address})
+            if code:
+                sys.stderr.write(broker.log_tail())
+            return code
+    except BrokerFailed as failure:
+        print(f"FAIL  {failure}\n0 passed, 1 failed")
+        return 1
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 """Counts checks and prints them as they happen.
 
-The last line of every end-to-end test is `N passed, N failed`.
+The last line of every end-to-end test is `N passed, N failed`, whatever happens.
 """
 import time
+import traceback
 
 
 class Checks:
@@ -22,6 +23,16 @@ class Checks:
             for line in str(detail).splitlines()[:40]:
                 print(f"      {line}", flush=True)
         return good
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, trace):
+        """An exception is one more failure, and ends here."""
+        if kind is None or not issubclass(kind, Exception):
+            return False
+        self.check(False, f"{kind.__name__}: {value}", "".join(traceback.format_tb(trace)))
+        return True
 
     def finish(self):
         """Prints the summary line; returns the exit code."""

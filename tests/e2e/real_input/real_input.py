@@ -153,7 +153,7 @@ def main():
     input_files()
     checks = Checks()
     settings = [f"kafka.num.partitions={PARTITIONS}"]
-    with (tempfile.TemporaryDirectory(prefix="kanal-e2e-") as scratch,
+    with (checks, tempfile.TemporaryDirectory(prefix="kanal-e2e-") as scratch,
           broker_from(arguments, settings) as broker):
         test = RealInput(broker, checks, pathlib.Path(scratch))
         create_topics(broker, test.topics.values())
