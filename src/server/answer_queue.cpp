@@ -18,7 +18,9 @@ MutableBytes scratch(std::size_t bytes) {
   return {memory.get(), bytes};
 }
 
-bool would_block(int error) { return error == EAGAIN || error == EWOULDBLOCK; }
+bool would_block(int error) {
+  return error == EAGAIN || error == EWOULDBLOCK;
+}
 
 }  // namespace
 
@@ -38,7 +40,8 @@ void WriterPool::give_back(std::unique_ptr<wire::Writer> writer) {
 void AnswerQueue::push(Answer answer) {
   for (const wire::Gap& gap : answer.out->gaps()) {
     std::uint64_t bytes = 0;
-    for (std::uint32_t i = 0; i < gap.slice_count; ++i) bytes += log::length_of(answer.slices[gap.first_slice + i]);
+    for (std::uint32_t i = 0; i < gap.slice_count; ++i)
+      bytes += log::length_of(answer.slices[gap.first_slice + i]);
     CHECK(bytes == gap.bytes, "an answer's records are as long as its size says");
   }
   unsent_bytes_ += answer.out->total_bytes();
@@ -80,11 +83,14 @@ std::int64_t AnswerQueue::send_file(int socket) {
   if (!next_piece(at_, piece) || piece.file == nullptr) return -1;
   auto offset = static_cast<off_t>(piece.offset);
   ssize_t bytes = -1;
-  do bytes = ::sendfile(socket, piece.file->file->native_handle(), &offset, std::min(piece.bytes, kSendFilePiece));
+  do
+    bytes = ::sendfile(socket, piece.file->file->native_handle(), &offset,
+                       std::min(piece.bytes, kSendFilePiece));
   while (bytes < 0 && errno == EINTR);
   if (bytes < 0) return would_block(errno) ? 0 : -1;
   if (bytes == 0) {
-    logger("server").error("A segment file is shorter than the records it should hold position={}", piece.offset);
+    logger("server").error("A segment file is shorter than the records it should hold position={}",
+                           piece.offset);
     return -1;
   }
   sent(static_cast<std::size_t>(bytes));
@@ -94,8 +100,10 @@ std::int64_t AnswerQueue::send_file(int socket) {
 void AnswerQueue::gather(Gathered& into) {
   std::size_t scratch_used = 0;
   Cursor at = at_;
-  for (; at.answer < answers_.size() && into.count < kPieces; ++at.answer, at = Cursor{.answer = at.answer}) {
-    for (Piece piece; into.count < kPieces && next_piece(at, piece); advance(at, piece, piece.bytes)) {
+  for (; at.answer < answers_.size() && into.count < kPieces;
+       ++at.answer, at = Cursor{.answer = at.answer}) {
+    for (Piece piece; into.count < kPieces && next_piece(at, piece);
+         advance(at, piece, piece.bytes)) {
       if (piece.file != nullptr) {
         if (piece.bytes >= kReadBelow && piece.file->file->native_handle() >= 0) {
           into.file_follows = true;
@@ -118,10 +126,12 @@ void AnswerQueue::gather(Gathered& into) {
 }
 
 bool AnswerQueue::read_small(const Piece& piece, std::size_t scratch_used) {
-  const auto read = piece.file->file->read_at(piece.offset, scratch(kScratch).subspan(scratch_used, piece.bytes));
+  const auto read =
+      piece.file->file->read_at(piece.offset, scratch(kScratch).subspan(scratch_used, piece.bytes));
   if (read && *read == piece.bytes) return true;
-  logger("server").error("Records of an answer cannot be read position={} bytes={} reason=\"{}\"", piece.offset,
-                         piece.bytes, read ? "the file is shorter" : read.error().detail);
+  logger("server").error("Records of an answer cannot be read position={} bytes={} reason=\"{}\"",
+                         piece.offset, piece.bytes,
+                         read ? "the file is shorter" : read.error().detail);
   return false;
 }
 
@@ -132,7 +142,8 @@ bool AnswerQueue::next_piece(Cursor& at, Piece& piece) const {
   for (;;) {
     const std::size_t until = at.gap < gaps.size() ? gaps[at.gap].position : bytes.size();
     if (at.position < until) {
-      piece = {.memory = bytes.subspan(at.position, until - at.position), .bytes = until - at.position};
+      piece = {.memory = bytes.subspan(at.position, until - at.position),
+               .bytes = until - at.position};
       return true;
     }
     if (at.gap >= gaps.size()) return false;
@@ -159,8 +170,10 @@ bool AnswerQueue::next_piece(Cursor& at, Piece& piece) const {
 }
 
 void AnswerQueue::advance(Cursor& at, const Piece& piece, std::size_t bytes) {
-  if (piece.of_slice) at.in_slice += static_cast<std::uint32_t>(bytes);
-  else at.position += bytes;
+  if (piece.of_slice)
+    at.in_slice += static_cast<std::uint32_t>(bytes);
+  else
+    at.position += bytes;
 }
 
 void AnswerQueue::sent(std::size_t bytes) {

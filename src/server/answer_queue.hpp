@@ -1,6 +1,7 @@
-// The answers of one connection on their way out, in request order. What is in memory leaves in one gathered call, up
-// to the next large file slice; that leaves by sendfile, small ones are read and gathered too. Nothing blocks: where
-// the socket takes no more, the rest stays for later. Belongs to the connection's I/O thread.
+// The answers of one connection on their way out, in request order. What is in memory leaves in one
+// gathered call, up to the next large file slice; that leaves by sendfile, small ones are read and
+// gathered too. Nothing blocks: where the socket takes no more, the rest stays for later. Belongs
+// to the connection's I/O thread.
 #pragma once
 
 #include "kanal/log/channel_log.hpp"
@@ -50,22 +51,24 @@ class AnswerQueue {
   [[nodiscard]] std::uint64_t unsent_bytes() const noexcept { return unsent_bytes_; }
 
  private:
-  // 15 pages: on loopback larger calls split into a full segment and a runt each, at 2.5 times the cost.
+  // 15 pages: on loopback larger calls split into a full segment and a runt each, at 2.5 times the
+  // cost.
   static constexpr std::size_t kSendFilePiece = 60 << 10;
-  static constexpr std::size_t kReadBelow = 16 << 10;  // slices smaller than this are read, not sent by sendfile
+  static constexpr std::size_t kReadBelow =
+      16 << 10;  // slices smaller than this are read, not sent by sendfile
   static constexpr std::size_t kTurnBytes = 1 << 20;
   static constexpr std::size_t kPieces = 64;
   static constexpr std::size_t kScratch = 64 << 10;
 
   struct Cursor {  // what of an answer is sent
     std::size_t answer = 0;
-    std::size_t position = 0;     // in the writer's buffer
+    std::size_t position = 0;  // in the writer's buffer
     std::size_t gap = 0;
-    std::uint32_t slice = 0;      // within the gap
+    std::uint32_t slice = 0;  // within the gap
     std::uint32_t in_slice = 0;
   };
   struct Piece {
-    Bytes memory = {};                      // or
+    Bytes memory = {};  // or
     const log::FileSlice* file = nullptr;
     std::uint64_t offset = 0;
     std::size_t bytes = 0;

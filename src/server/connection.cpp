@@ -75,7 +75,8 @@ void Connection::read_on() {
   // A large frame is read up to its end, so that the next one begins at the start of a buffer.
   if (frame.bytes > BufferPool::kSlab) room = std::min(room, begin_ + frame.bytes - end_);
   reading_ = true;
-  auto on_done = [self = shared_from_this(), room](const boost::system::error_code& error, std::size_t bytes) {
+  auto on_done = [self = shared_from_this(), room](const boost::system::error_code& error,
+                                                   std::size_t bytes) {
     self->reading_ = false;
     if (self->closed_) return;
     if (error == asio::error::operation_aborted) return self->read_on();  // shrink()
@@ -90,7 +91,8 @@ void Connection::read_on() {
 }
 
 void Connection::on_end_of_input() {
-  // A FIN does not say whether the other side still listens: what it asked is answered, but nothing waits for it.
+  // A FIN does not say whether the other side still listens: what it asked is answered, but nothing
+  // waits for it.
   input_ended_ = true;
   cancel_parked();
   work();
@@ -109,7 +111,8 @@ bool Connection::make_room(std::size_t wanted) {
     const bool contended = group_.options_.request_memory.contended();
     if (contended) usual_bytes_ = BufferPool::kSmall;
     // Far larger than what comes now, or others wait for the memory.
-    if (capacity > BufferPool::kSmall && (contended || capacity > 4 * usual_bytes_)) buffer_.reset();
+    if (capacity > BufferPool::kSmall && (contended || capacity > 4 * usual_bytes_))
+      buffer_.reset();
   }
   if (buffer_ && begin_ + wanted <= buffer_->capacity()) {
     // Unless a larger one has proved useful and nothing needs copying now.
@@ -125,15 +128,18 @@ bool Connection::make_room(std::size_t wanted) {
 
 void Connection::learn_frame_size(std::size_t frame_bytes) noexcept {
   if (frame_bytes > BufferPool::kSmall) usual_bytes_ = std::max(usual_bytes_, frame_bytes);
-  if (usual_bytes_ > BufferPool::kSlab && frame_bytes < usual_bytes_ / 2) usual_bytes_ -= usual_bytes_ / 16;
+  if (usual_bytes_ > BufferPool::kSlab && frame_bytes < usual_bytes_ / 2)
+    usual_bytes_ -= usual_bytes_ / 16;
 }
 
 bool Connection::replace_buffer(std::size_t wanted) {
   const std::size_t have = end_ - begin_;
   std::size_t bytes = std::max(wanted, usual_bytes_);
-  // Room is reserved for the whole frame, so that each frame that is let in can be completed; memory comes as bytes do.
+  // Room is reserved for the whole frame, so that each frame that is let in can be completed;
+  // memory comes as bytes do.
   const std::size_t reserved = BufferPool::class_of(bytes);
-  if (wanted > kFirstStep && wanted > 2 * usual_bytes_) bytes = std::min(wanted, std::max(kFirstStep, 4 * have));
+  if (wanted > kFirstStep && wanted > 2 * usual_bytes_)
+    bytes = std::min(wanted, std::max(kFirstStep, 4 * have));
   Reservation reservation;
   if (reserved > BufferPool::kSmall) {
     if (buffer_ && !buffer_->shared() && buffer_->reservation().bytes() >= reserved) {
@@ -184,7 +190,8 @@ void Connection::shrink() {
 }
 
 bool Connection::hoards() const noexcept {
-  return buffer_ && buffer_->reservation().bytes() > BufferPool::kSlab && begin_ != end_ && slots_.empty();
+  return buffer_ && buffer_->reservation().bytes() > BufferPool::kSlab && begin_ != end_ &&
+         slots_.empty();
 }
 
 // Requests
@@ -210,7 +217,8 @@ void Connection::schedule_work() {
 }
 
 bool Connection::may_start() noexcept {
-  return !closed_ && !refusing_ && !draining_ && exclusive_ == nullptr && slots_.size() < group_.options_.requests &&
+  return !closed_ && !refusing_ && !draining_ && exclusive_ == nullptr &&
+         slots_.size() < group_.options_.requests &&
          answers_.unsent_bytes() + held_answer_bytes_ <= group_.options_.answer_bytes;
 }
 
@@ -237,41 +245,40 @@ bool Connection::start_requests() {
 void Connection::start_request(MutableBytes frame) {
   OpenedRequest opened = open_request(frame, group_.options_.find_route);
   if (opened.verdict == Verdict::kRefuse) return refuse(opened.header, opened.route, opened.reason);
-  broker::Context context{.broker = group_.options_.broker,
-                          .io = group_.io(),
-                          .peer = peer_,
-                          .client_id = opened.header.client_id,
-                          .api_key = opened.header.key,
-                          .api_version = opened.header.version,
-                          .correlation_id = opened.header.correlation_id,
-                          .slices = {},
-                          .cancelled = cancelled_};
-  slots_.push_back(std::make_unique<Slot>(*this, buffer_, opened.route, std::move(opened.body), std::move(context),
-                                          group_.writers_.take()));
+  const Verdict verdict = opened.verdict;
+  slots_.push_back(std::make_unique<Slot>(*this, std::move(opened)));
   Slot& slot = *slots_.back();
-  if (opened.verdict == Verdict::kUnsupportedVersion) {
+  if (verdict == Verdict::kUnsupportedVersion) {
     const wire::Writer::Mark mark = slot.out->begin_frame();
     write_unsupported_version(*slot.out, *slot.route, slot.context.correlation_id);
     slot.out->end_frame(mark);
     return finish(slot);
   }
-  slot.context.observer = &slot;
   exclusive_ = &slot;
   asio::co_spawn(group_.io().context(), run(shared_from_this(), slot), asio::detached);
 }
 
-Connection::Slot::Slot(Connection& owner, FrameRef held, const handlers::Route* its_route, wire::Reader reader,
-                       broker::Context its_context, std::unique_ptr<wire::Writer> writer)
+Connection::Slot::Slot(Connection& owner, OpenedRequest opened)
     : connection(owner),
-      frame(std::move(held)),
-      route(its_route),
-      body(std::move(reader)),
-      context(std::move(its_context)),
-      out(std::move(writer)) {}
+      frame(owner.buffer_),
+      route(opened.route),
+      body(std::move(opened.body)),
+      context{.broker = owner.group_.options_.broker,
+              .io = owner.group_.io(),
+              .peer = owner.peer_,
+              .client_id = opened.header.client_id,
+              .api_key = opened.header.key,
+              .api_version = opened.header.version,
+              .correlation_id = opened.header.correlation_id,
+              .slices = {},
+              .observer = this,
+              .cancelled = owner.cancelled_},
+      out(owner.group_.writers_.take()) {}
 
 broker::Task<void> Connection::run(std::shared_ptr<Connection> self, Slot& slot) {
   const wire::Writer::Mark mark = slot.out->begin_frame();
-  write_response_header(*slot.out, *slot.route, slot.context.api_version, slot.context.correlation_id);
+  write_response_header(*slot.out, *slot.route, slot.context.api_version,
+                        slot.context.correlation_id);
   std::string failure;
   try {
     const Result<void> handled =
@@ -283,11 +290,14 @@ broker::Task<void> Connection::run(std::shared_ptr<Connection> self, Slot& slot)
     failure = "the handler failed";
   }
   if (!failure.empty() && !self->closed_) {
-    self->refuse({slot.context.api_key, slot.context.api_version, slot.context.correlation_id, {}}, slot.route, failure);
+    self->refuse({slot.context.api_key, slot.context.api_version, slot.context.correlation_id, {}},
+                 slot.route, failure);
   }
   if (!failure.empty()) slot.context.close_connection = true;
-  if (!failure.empty() || slot.context.suppress_response) slot.out->discard(mark);
-  else slot.out->end_frame(mark);
+  if (!failure.empty() || slot.context.suppress_response)
+    slot.out->discard(mark);
+  else
+    slot.out->end_frame(mark);
   self->finish(slot);
 }
 
@@ -305,20 +315,26 @@ void Connection::finish(Slot& slot) {
   if (!starting_) schedule_work();
 }
 
-void Connection::refuse(const RequestHeader& header, const handlers::Route* route, std::string_view reason) {
+void Connection::refuse(const RequestHeader& header, const handlers::Route* route,
+                        std::string_view reason) {
   refusing_ = true;
   const auto left_out = group_.options_.refusals.take(group_.io().clock().now());
   if (!left_out) return;
-  logger("server").warn("Closing a connection: bad request. peer={} listener={} api={} version={} reason=\"{}\" left_out={}",
-                        peer_name(), peer_.listener->name, api_name(route, header.key), header.version, reason, *left_out);
+  logger("server").warn(
+      "Closing a connection: bad request. peer={} listener={} api={} version={} reason=\"{}\" "
+      "left_out={}",
+      peer_name(), peer_.listener->name, api_name(route, header.key), header.version, reason,
+      *left_out);
 }
 
 void Connection::refuse_bytes(Bytes received) {
   refusing_ = true;
   const auto left_out = group_.options_.refusals.take(group_.io().clock().now());
   if (!left_out) return;
-  logger("server").warn("Closing a connection: no request. peer={} listener={} reason=\"{}\" left_out={}", peer_name(),
-                        peer_.listener->name, describe_invalid_frame(received, group_.options_.largest_frame), *left_out);
+  logger("server").warn(
+      "Closing a connection: no request. peer={} listener={} reason=\"{}\" left_out={}",
+      peer_name(), peer_.listener->name,
+      describe_invalid_frame(received, group_.options_.largest_frame), *left_out);
 }
 
 // Answers
@@ -328,8 +344,10 @@ void Connection::collect_answers() {
     Slot& slot = *slots_.front();
     held_answer_bytes_ -= slot.out->total_bytes();
     const bool last = slot.context.close_connection;
-    if (slot.out->total_bytes() > 0) answers_.push({std::move(slot.out), std::move(slot.context.slices)});
-    else group_.writers_.give_back(std::move(slot.out));
+    if (slot.out->total_bytes() > 0)
+      answers_.push({std::move(slot.out), std::move(slot.context.slices)});
+    else
+      group_.writers_.give_back(std::move(slot.out));
     slots_.pop_front();
     if (last) {
       // Nothing after it is answered.
@@ -345,10 +363,14 @@ void Connection::send_answers() {
   if (!dropping_) collect_answers();
   if (!answers_.empty() && !waiting_writable_) {
     switch (answers_.send(socket_.native_handle())) {
-      case SendState::kEmpty: break;
-      case SendState::kBlocked: return wait_writable();
-      case SendState::kYield: return schedule_work();
-      case SendState::kBroken: return close();
+      case SendState::kEmpty:
+        break;
+      case SendState::kBlocked:
+        return wait_writable();
+      case SendState::kYield:
+        return schedule_work();
+      case SendState::kBroken:
+        return close();
     }
   }
   const bool ending = refusing_ || input_ended_ || draining_;
@@ -388,10 +410,11 @@ void Connection::close() {
   if (closed_) return;
   closed_ = true;
   cancel_parked();
-  // What the client sent and nobody read would turn the close into a reset, and that could take back answers it has
-  // not read yet.
+  // What the client sent and nobody read would turn the close into a reset, and that could take
+  // back answers it has not read yet.
   std::byte unread[4096];
-  for (int i = 0; i < 64 && ::recv(socket_.native_handle(), unread, sizeof unread, MSG_DONTWAIT) > 0; ++i) {
+  for (int i = 0;
+       i < 64 && ::recv(socket_.native_handle(), unread, sizeof unread, MSG_DONTWAIT) > 0; ++i) {
   }
   boost::system::error_code ignored;
   socket_.close(ignored);

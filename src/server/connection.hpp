@@ -1,7 +1,8 @@
-// One client connection, for life on one I/O thread: bytes in, frames, handlers started in order of arrival, answers
-// out in the same order (errors and acks=0 included). Requests are handled pipelined: a handler that waits parked (a
-// long poll, acks after sync) lets later ones start; one that waits for anything else holds them back, so that what
-// they change happens in their order. Bounded by requests and answer bytes: over either the socket is not read.
+// One client connection, for life on one I/O thread: bytes in, frames, handlers started in order of
+// arrival, answers out in the same order (errors and acks=0 included). Requests are handled
+// pipelined: a handler that waits parked (a long poll, acks after sync) lets later ones start; one
+// that waits for anything else holds them back, so that what they change happens in their order.
+// Bounded by requests and answer bytes: over either the socket is not read.
 #pragma once
 
 #include "answer_queue.hpp"
@@ -25,7 +26,7 @@ class ConnectionGroup;
 
 /// What the listener hands over.
 struct Accepted {
-  int socket = -1;                             // non-blocking, owned by who adopts it
+  int socket = -1;  // non-blocking, owned by who adopts it
   bool ipv6 = false;
   const broker::Listener* listener = nullptr;  // outlives the connection
   std::string address;                         // the client's IP
@@ -55,8 +56,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// One request, from its frame to its answer.
   friend class ConnectionGroup;
   struct Slot final : broker::ParkObserver {
-    Slot(Connection& owner, FrameRef held, const handlers::Route* its_route, wire::Reader reader,
-         broker::Context its_context, std::unique_ptr<wire::Writer> writer);
+    Slot(Connection& owner, OpenedRequest opened);
     void on_parked(broker::Context& context) override;
 
     Connection& connection;
@@ -100,20 +100,21 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Time last_active_;
 
   FrameRef buffer_;
-  std::size_t begin_ = 0, end_ = 0;         // received and not yet taken as frames
+  std::size_t begin_ = 0, end_ = 0;               // received and not yet taken as frames
   std::size_t usual_bytes_ = BufferPool::kSmall;  // the buffer this connection has proved to need
   std::deque<std::unique_ptr<Slot>> slots_;
   AnswerQueue answers_;
-  std::uint64_t held_answer_bytes_ = 0;     // made, behind one that is not
-  Slot* exclusive_ = nullptr;               // later requests wait for it
+  std::uint64_t held_answer_bytes_ = 0;  // made, behind one that is not
+  Slot* exclusive_ = nullptr;            // later requests wait for it
 
-  bool reading_ = false, waiting_writable_ = false, waiting_memory_ = false, work_scheduled_ = false;
-  bool starting_ = false;       // inside start_requests: who finishes now needs not schedule work
-  bool cancelled_ = false;      // the other side has ended or the broker stops: nothing waits any more
-  bool input_ended_ = false;    // no more bytes; the requests received are still answered
-  bool draining_ = false;       // the broker stops: no more requests
-  bool dropping_ = false;       // the last answer is on its way; those of later requests are dropped
-  bool refusing_ = false;       // no more requests; close after the answers to those before
+  bool reading_ = false, waiting_writable_ = false, waiting_memory_ = false,
+       work_scheduled_ = false;
+  bool starting_ = false;   // inside start_requests: who finishes now needs not schedule work
+  bool cancelled_ = false;  // the other side has ended or the broker stops: nothing waits any more
+  bool input_ended_ = false;  // no more bytes; the requests received are still answered
+  bool draining_ = false;     // the broker stops: no more requests
+  bool dropping_ = false;     // the last answer is on its way; those of later requests are dropped
+  bool refusing_ = false;     // no more requests; close after the answers to those before
   bool closed_ = false;
 };
 

@@ -5,7 +5,9 @@
 
 namespace kanal::server {
 
-ConnectionGroup::~ConnectionGroup() { CHECK(empty(), "connections are gone before their group"); }
+ConnectionGroup::~ConnectionGroup() {
+  CHECK(empty(), "connections are gone before their group");
+}
 
 void ConnectionGroup::post_adopt(Accepted accepted) {
   size_.fetch_add(1, std::memory_order_relaxed);
@@ -81,9 +83,12 @@ void ConnectionGroup::sweep() {
     connection.shrink();
     if (!connection.hoards()) continue;
     again = true;
-    if (connection.last_active() + kHoardingTime > now || !options_.request_memory.contended()) continue;
-    logger("server").warn("Closing a connection: others wait for the memory of a request that does not arrive. peer={}",
-                          connection.peer_name());
+    if (connection.last_active() + kHoardingTime > now || !options_.request_memory.contended())
+      continue;
+    logger("server").warn(
+        "Closing a connection: others wait for the memory of a request that does not arrive. "
+        "peer={}",
+        connection.peer_name());
     connection.close();
   }
   if (again) sweep_later();

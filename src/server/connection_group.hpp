@@ -1,5 +1,6 @@
-// The connections of one I/O thread and what they share there: buffers, writers, the idle clock. Used on that thread,
-// but for size() and post(). It outlives its connections; they are all gone once empty() after close_all().
+// The connections of one I/O thread and what they share there: buffers, writers, the idle clock.
+// Used on that thread, but for size() and post(). It outlives its connections; they are all gone
+// once empty() after close_all().
 #pragma once
 
 #include "answer_queue.hpp"
@@ -21,16 +22,17 @@ struct ConnectionOptions {
   broker::Broker& broker;
   RouteFinder find_route;
   RequestMemory& request_memory;
-  LogBudget& refusals;                      // for lines about clients' mistakes
+  LogBudget& refusals;  // for lines about clients' mistakes
   std::int32_t largest_frame = 104'857'600;
-  std::uint32_t requests = 256;             // in flight on one connection
-  std::uint64_t answer_bytes = 16 << 20;    // made and not sent, of one connection
+  std::uint32_t requests = 256;                  // in flight on one connection
+  std::uint64_t answer_bytes = 16 << 20;         // made and not sent, of one connection
   Duration max_idle = std::chrono::minutes(10);  // negative: none
 };
 
 class ConnectionGroup {
  public:
-  ConnectionGroup(broker::IoThread& io, const ConnectionOptions& options) : io_(io), options_(options) {}
+  ConnectionGroup(broker::IoThread& io, const ConnectionOptions& options)
+      : io_(io), options_(options) {}
   ConnectionGroup(const ConnectionGroup&) = delete;
   ConnectionGroup& operator=(const ConnectionGroup&) = delete;
   ~ConnectionGroup();
@@ -64,7 +66,7 @@ class ConnectionGroup {
   const ConnectionOptions& options_;
   BufferPool buffers_;
   WriterPool writers_;
-  std::list<Connection*> connections_;      // the longest quiet one first
+  std::list<Connection*> connections_;  // the longest quiet one first
   std::atomic<std::size_t> size_{0};
   std::atomic<std::size_t> alive_{0};
   bool idle_timer_ = false, sweeping_ = false, draining_ = false;

@@ -1,6 +1,6 @@
-// How many connections there may be (max.connections, max.connections.per.ip and its overrides). Over the first the
-// listener accepts no more until one closes; over the second a connection is closed at once. Any thread; the mutex is
-// a leaf.
+// How many connections there may be (max.connections, max.connections.per.ip and its overrides).
+// Over the first the listener accepts no more until one closes; over the second a connection is
+// closed at once. Any thread; the mutex is a leaf.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,8 @@ class ConnectionLimits;
 class Admission {
  public:
   Admission() = default;
-  Admission(ConnectionLimits& limits, std::string address) : limits_(&limits), address_(std::move(address)) {}
+  Admission(ConnectionLimits& limits, std::string address)
+      : limits_(&limits), address_(std::move(address)) {}
   Admission(Admission&& other) noexcept
       : limits_(std::exchange(other.limits_, nullptr)), address_(std::move(other.address_)) {}
   Admission& operator=(Admission&& other) noexcept {
@@ -48,7 +49,8 @@ class ConnectionLimits {
   ConnectionLimits(const ConnectionLimits&) = delete;
   ConnectionLimits& operator=(const ConnectionLimits&) = delete;
 
-  /// Whether one more connection may be accepted; if not, `resume` is called once when one has closed (any thread).
+  /// Whether one more connection may be accepted; if not, `resume` is called once when one has
+  /// closed (any thread).
   [[nodiscard]] bool room_or_wait(std::function<void()> resume);
   /// Nothing if the address has all it may have.
   [[nodiscard]] std::optional<Admission> admit(const std::string& address);

@@ -25,11 +25,14 @@ std::size_t raise_descriptor_limit() {
   return static_cast<std::size_t>(std::min<rlim_t>(limit.rlim_cur, kMostDescriptors));
 }
 
-std::size_t as_limit(std::int32_t value) { return value < 0 ? SIZE_MAX : static_cast<std::size_t>(value); }
+std::size_t as_limit(std::int32_t value) {
+  return value < 0 ? SIZE_MAX : static_cast<std::size_t>(value);
+}
 
-/// Kafka's default of 100 KiB would cap a loopback or long-distance connection: the system's own sizing stays in force
-/// unless the operator sets a size.
-std::int32_t buffer_bytes(const coordinator::BrokerConfig& kafka, std::string_view name, std::int32_t value) {
+/// Kafka's default of 100 KiB would cap a loopback or long-distance connection: the system's own
+/// sizing stays in force unless the operator sets a size.
+std::int32_t buffer_bytes(const coordinator::BrokerConfig& kafka, std::string_view name,
+                          std::int32_t value) {
   return kafka.layers.fixed.contains(name) ? value : -1;
 }
 
@@ -67,8 +70,10 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const Config& config, std::string_
   const Time begin = daemon->clock_.now();
   const Descriptors descriptors = share_descriptors(config);
   broker::StartReport report;
-  if (auto done = daemon->start_broker(report, descriptors.log_files); !done) return std::unexpected(done.error());
-  if (auto done = daemon->start_listeners(descriptors.connections); !done) return std::unexpected(done.error());
+  if (auto done = daemon->start_broker(report, descriptors.log_files); !done)
+    return std::unexpected(done.error());
+  if (auto done = daemon->start_listeners(descriptors.connections); !done)
+    return std::unexpected(done.error());
   daemon->run_io_threads();
   if (auto done = daemon->open_doors(ready_file); !done) {
     (void)daemon->stop();
@@ -76,19 +81,23 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const Config& config, std::string_
   }
   const auto took = (daemon->clock_.now() - begin) / std::chrono::milliseconds(1);
   logger("server").info(
-      "Serving. version={} data_dir={} listeners={} topics={} partitions={} recovered={} broken={} cut_bytes={} "
+      "Serving. version={} data_dir={} listeners={} topics={} partitions={} recovered={} broken={} "
+      "cut_bytes={} "
       "io_threads={} took_ms={}",
-      version, config.data_dir, join_listeners(daemon->listeners_), report.topics, report.partitions, report.recovered,
-      report.broken, report.cut_bytes, daemon->io_.size(), took);
+      version, config.data_dir, join_listeners(daemon->listeners_), report.topics,
+      report.partitions, report.recovered, report.broken, report.cut_bytes, daemon->io_.size(),
+      took);
   return daemon;
 }
 
 Daemon::Descriptors Daemon::share_descriptors(const Config& config) {
   const std::size_t all = raise_descriptor_limit();
-  const std::size_t usable = all > 2 * kOtherDescriptors ? all - kOtherDescriptors : kOtherDescriptors;
+  const std::size_t usable =
+      all > 2 * kOtherDescriptors ? all - kOtherDescriptors : kOtherDescriptors;
   Descriptors share;
   share.log_files = config.open_log_files != 0 ? config.open_log_files : usable / 2;
-  share.connections = usable > share.log_files + kOtherDescriptors ? usable - share.log_files : kOtherDescriptors;
+  share.connections =
+      usable > share.log_files + kOtherDescriptors ? usable - share.log_files : kOtherDescriptors;
   return share;
 }
 
@@ -97,7 +106,8 @@ Result<void> Daemon::start_broker(broker::StartReport& report, std::size_t log_f
   for (std::uint32_t i = 0; i < threads; ++i) {
     io_.push_back(std::make_unique<broker::IoThread>(clock_, static_cast<int>(i)));
   }
-  broker::BrokerOptions options{.data_dir = config_.data_dir, .kafka = config_.kafka, .max_open_log_files = log_files};
+  broker::BrokerOptions options{
+      .data_dir = config_.data_dir, .kafka = config_.kafka, .max_open_log_files = log_files};
   auto broker = broker::Broker::start({*files_, helpers_, clock_, random_}, options, report);
   if (!broker) return std::unexpected(broker.error());
   broker_ = std::move(*broker);
@@ -107,15 +117,17 @@ Result<void> Daemon::start_broker(broker::StartReport& report, std::size_t log_f
 
 Result<void> Daemon::start_listeners(std::size_t connections) {
   const coordinator::BrokerConfig& kafka = config_.kafka;
-  connection_options_.emplace(ConnectionOptions{.broker = *broker_,
-                                                .find_route = &handlers::find_route,
-                                                .request_memory = request_memory_,
-                                                .refusals = refusals_,
-                                                .largest_frame = kafka.socket_request_max_bytes,
-                                                .requests = config_.requests_per_connection,
-                                                .answer_bytes = config_.answer_bytes_per_connection,
-                                                .max_idle = max_idle(kafka.connections_max_idle_ms)});
-  for (const auto& io : io_) groups_.push_back(std::make_unique<ConnectionGroup>(*io, *connection_options_));
+  connection_options_.emplace(
+      ConnectionOptions{.broker = *broker_,
+                        .find_route = &handlers::find_route,
+                        .request_memory = request_memory_,
+                        .refusals = refusals_,
+                        .largest_frame = kafka.socket_request_max_bytes,
+                        .requests = config_.requests_per_connection,
+                        .answer_bytes = config_.answer_bytes_per_connection,
+                        .max_idle = max_idle(kafka.connections_max_idle_ms)});
+  for (const auto& io : io_)
+    groups_.push_back(std::make_unique<ConnectionGroup>(*io, *connection_options_));
   ConnectionLimits::Options limits{.total = std::min(as_limit(kafka.max_connections), connections),
                                    .per_address = as_limit(kafka.max_connections_per_ip),
                                    .overrides = {}};
@@ -124,8 +136,10 @@ Result<void> Daemon::start_listeners(std::size_t connections) {
   }
   limits_.emplace(std::move(limits));
   const SocketOptions sockets{
-      .send_buffer_bytes = buffer_bytes(kafka, "socket.send.buffer.bytes", kafka.socket_send_buffer_bytes),
-      .receive_buffer_bytes = buffer_bytes(kafka, "socket.receive.buffer.bytes", kafka.socket_receive_buffer_bytes),
+      .send_buffer_bytes =
+          buffer_bytes(kafka, "socket.send.buffer.bytes", kafka.socket_send_buffer_bytes),
+      .receive_buffer_bytes =
+          buffer_bytes(kafka, "socket.receive.buffer.bytes", kafka.socket_receive_buffer_bytes),
       .backlog = kafka.socket_listen_backlog,
       .connections_per_second = kafka.max_connection_creation_rate};
   listener_shared_.emplace(ListenerShared{*limits_, refusals_, sockets, groups_});
@@ -140,7 +154,8 @@ Result<void> Daemon::start_listeners(std::size_t connections) {
 void Daemon::run_io_threads() {
   for (const auto& io : io_) {
     threads_.emplace_back([thread = io.get()] { thread->run(); });
-    ::pthread_setname_np(threads_.back().native_handle(), ("kanal-io-" + std::to_string(io->index())).c_str());
+    ::pthread_setname_np(threads_.back().native_handle(),
+                         ("kanal-io-" + std::to_string(io->index())).c_str());
   }
   io_.front()->post([this] { tick_later(); });
 }
@@ -176,9 +191,13 @@ Result<void> Daemon::stop() {
   }
   const Result<void> stopped = broker_->stop(begin + kStopTime);
   const auto took = (clock_.now() - begin) / std::chrono::milliseconds(1);
-  if (stopped) logger("server").info("Stopped. took_ms={}", took);
-  else logger("server").error("Stopped, not cleanly. took_ms={} reason=\"{}\"", took, stopped.error().detail);
-  // A handler that does not end holds what would be taken from under it; all that matters is on disk.
+  if (stopped)
+    logger("server").info("Stopped. took_ms={}", took);
+  else
+    logger("server").error("Stopped, not cleanly. took_ms={} reason=\"{}\"", took,
+                           stopped.error().detail);
+  // A handler that does not end holds what would be taken from under it; all that matters is on
+  // disk.
   if (!connections_end_by(begin)) ::_exit(stopped ? 0 : 1);
   for (const auto& io : io_) io->stop();
   threads_.clear();
@@ -188,7 +207,8 @@ Result<void> Daemon::stop() {
 
 bool Daemon::connections_end_by(Time deadline) {
   const auto all_empty = [this] {
-    return std::ranges::all_of(groups_, [](const auto& group) { return group->size() == 0 && group->empty(); });
+    return std::ranges::all_of(
+        groups_, [](const auto& group) { return group->size() == 0 && group->empty(); });
   };
   while (!all_empty()) {
     if (clock_.now() >= deadline) return false;

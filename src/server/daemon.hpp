@@ -1,5 +1,5 @@
-// The running broker: everything that main starts, in the order in which it needs each other. start() returns once
-// clients are served; stop() takes at most kStopTime. Used by the main thread.
+// The running broker: everything that main starts, in the order in which it needs each other.
+// start() returns once clients are served; stop() takes at most kStopTime. Used by the main thread.
 #pragma once
 
 #include "config.hpp"
@@ -25,8 +25,8 @@ class Daemon {
   static constexpr Duration kStopTime = std::chrono::milliseconds(4500);
 
   /// Writes `ready_file` (one host:port line per listener) when clients are served.
-  [[nodiscard]] static Result<std::unique_ptr<Daemon>> start(const Config& config, std::string_view version,
-                                                             const std::optional<std::string>& ready_file);
+  [[nodiscard]] static Result<std::unique_ptr<Daemon>> start(
+      const Config& config, std::string_view version, const std::optional<std::string>& ready_file);
   ~Daemon();
 
   /// No more connections and requests; what is parked is answered, all is flushed and checkpointed.

@@ -12,7 +12,11 @@ std::string versions_of(const handlers::Route& route) {
 }  // namespace
 
 OpenedRequest open_request(MutableBytes frame, RouteFinder find) {
-  OpenedRequest request{.verdict = Verdict::kRefuse, .header = {}, .route = nullptr, .body = wire::Reader(frame), .reason = {}};
+  OpenedRequest request{.verdict = Verdict::kRefuse,
+                        .header = {},
+                        .route = nullptr,
+                        .body = wire::Reader(frame),
+                        .reason = {}};
   wire::Reader& reader = request.body;
   RequestHeader& header = request.header;
   header.key = reader.int16("request_api_key");

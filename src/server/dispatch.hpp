@@ -1,7 +1,8 @@
-// From a frame to what is to be done with it: header, key and version are checked before anything of the body is
-// decoded. As in Kafka 4.4, an unknown key, an unsupported version and a header that cannot be read close the
-// connection; ApiVersions of an unknown version (negative ones too) is answered in version 0 with error 35 and its own
-// range, on a connection that stays open (KIP-511). Pure functions, any thread.
+// From a frame to what is to be done with it: header, key and version are checked before anything
+// of the body is decoded. As in Kafka 4.4, an unknown key, an unsupported version and a header that
+// cannot be read close the connection; ApiVersions of an unknown version (negative ones too) is
+// answered in version 0 with error 35 and its own range, on a connection that stays open (KIP-511).
+// Pure functions, any thread.
 #pragma once
 
 #include "kanal/base/bytes.hpp"
@@ -36,7 +37,8 @@ struct OpenedRequest {
   Verdict verdict = Verdict::kRefuse;
   RequestHeader header;
   const handlers::Route* route = nullptr;
-  wire::Reader body;   // stands behind the header; positions in its errors count from the start of the frame
+  wire::Reader
+      body;  // stands behind the header; positions in its errors count from the start of the frame
   std::string reason;
 };
 

@@ -1,4 +1,5 @@
-// Where one request frame ends: a big-endian int32 size and that many bytes. Pure functions, any thread.
+// Where one request frame ends: a big-endian int32 size and that many bytes. Pure functions, any
+// thread.
 #pragma once
 
 #include "kanal/base/bytes.hpp"
@@ -25,7 +26,8 @@ struct FrameExtent {
 /// The frame that `received` begins with; `largest` is socket.request.max.bytes.
 [[nodiscard]] FrameExtent find_frame(Bytes received, std::int32_t largest) noexcept;
 
-/// Why find_frame called it invalid, and what the other side seems to speak: a sentence for the log.
+/// Why find_frame called it invalid, and what the other side seems to speak: a sentence for the
+/// log.
 [[nodiscard]] std::string describe_invalid_frame(Bytes received, std::int32_t largest);
 
 }  // namespace kanal::server

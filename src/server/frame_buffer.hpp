@@ -1,7 +1,8 @@
-// Memory that requests are received into. A FrameBuffer is shared by the connection that fills it and by the requests
-// whose views point into it; it never moves while somebody holds it. Everything here belongs to one I/O thread.
-// Capacities come in classes, so that freed buffers fit the next frame: kSmall for a connection that is quiet, kSlab
-// for a busy one, above it four steps a doubling. Memory is not touched before bytes arrive in it.
+// Memory that requests are received into. A FrameBuffer is shared by the connection that fills it
+// and by the requests whose views point into it; it never moves while somebody holds it. Everything
+// here belongs to one I/O thread. Capacities come in classes, so that freed buffers fit the next
+// frame: kSmall for a connection that is quiet, kSlab for a busy one, above it four steps a
+// doubling. Memory is not touched before bytes arrive in it.
 #pragma once
 
 #include "kanal/base/bytes.hpp"

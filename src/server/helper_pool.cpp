@@ -7,11 +7,14 @@ namespace kanal::server {
 HelperPool::HelperPool(std::size_t threads) {
   for (std::size_t i = 0; i < threads; ++i) {
     threads_.emplace_back([this] { run(); });
-    ::pthread_setname_np(threads_.back().native_handle(), ("kanal-help-" + std::to_string(i)).c_str());
+    ::pthread_setname_np(threads_.back().native_handle(),
+                         ("kanal-help-" + std::to_string(i)).c_str());
   }
 }
 
-HelperPool::~HelperPool() { stop(); }
+HelperPool::~HelperPool() {
+  stop();
+}
 
 void HelperPool::post(std::move_only_function<void()> work) {
   {

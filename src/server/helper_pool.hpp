@@ -1,5 +1,6 @@
-// Threads for work that may block (sync, cold reads, unlink), behind the Executor seam. post() from any thread; work
-// runs once, in the order posted where one thread is free. stop() lets what was posted finish and joins.
+// Threads for work that may block (sync, cold reads, unlink), behind the Executor seam. post() from
+// any thread; work runs once, in the order posted where one thread is free. stop() lets what was
+// posted finish and joins.
 #pragma once
 
 #include "kanal/base/executor.hpp"

@@ -31,9 +31,11 @@ std::string text_of(const asio::ip::address& address) {
   return address.to_string();
 }
 
-std::unexpected<Error> cannot_listen(const ListenerOptions& options, const boost::system::error_code& error) {
+std::unexpected<Error> cannot_listen(const ListenerOptions& options,
+                                     const boost::system::error_code& error) {
   return fail(ErrorCode::UNKNOWN_SERVER_ERROR,
-              "listener " + options.name + " cannot listen on " + to_string(options.bind) + ": " + error.message(),
+              "listener " + options.name + " cannot listen on " + to_string(options.bind) + ": " +
+                  error.message(),
               error.value());
 }
 
@@ -42,7 +44,8 @@ std::unexpected<Error> cannot_listen(const ListenerOptions& options, const boost
 Listener::Listener(broker::IoThread& io, const ListenerShared& shared)
     : io_(io), shared_(shared), acceptor_(io.context()) {}
 
-Result<std::unique_ptr<Listener>> Listener::bind(broker::IoThread& io, const ListenerOptions& options,
+Result<std::unique_ptr<Listener>> Listener::bind(broker::IoThread& io,
+                                                 const ListenerOptions& options,
                                                  const ListenerShared& shared) {
   std::unique_ptr<Listener> made(new Listener(io, shared));
   boost::system::error_code error;
@@ -63,9 +66,11 @@ Result<std::unique_ptr<Listener>> Listener::bind(broker::IoThread& io, const Lis
   made->acceptor_.native_non_blocking(true, error);
   const tcp::endpoint local = made->acceptor_.local_endpoint(error);
   if (error) return cannot_listen(options, error);
-  const std::int32_t advertised = options.advertised.port != 0 ? options.advertised.port : local.port();
+  const std::int32_t advertised =
+      options.advertised.port != 0 ? options.advertised.port : local.port();
   made->facts_ = {options.name, options.advertised.host, advertised};
-  made->bound_ = {local.address().is_unspecified() ? "127.0.0.1" : local.address().to_string(), local.port()};
+  made->bound_ = {local.address().is_unspecified() ? "127.0.0.1" : local.address().to_string(),
+                  local.port()};
   return made;
 }
 
@@ -73,8 +78,8 @@ Result<void> Listener::listen() {
   boost::system::error_code error;
   acceptor_.listen(shared_.sockets.backlog, error);
   if (error) {
-    return fail(ErrorCode::UNKNOWN_SERVER_ERROR, "cannot listen on " + to_string(bound_) + ": " + error.message(),
-                error.value());
+    return fail(ErrorCode::UNKNOWN_SERVER_ERROR,
+                "cannot listen on " + to_string(bound_) + ": " + error.message(), error.value());
   }
   io_.post([this] { wait(); });
   return {};
@@ -99,16 +104,18 @@ void Listener::accept_ready() {
     auto resume = [this] { io_.post([this] { wait(); }); };
     if (!shared_.limits.room_or_wait(std::move(resume))) {
       if (!std::exchange(full_logged_, true)) {
-        logger("server").warn("All connections are taken: accepting waits until one closes. listener={} connections={}",
-                              facts_.name, shared_.limits.total());
+        logger("server").warn(
+            "All connections are taken: accepting waits until one closes. listener={} "
+            "connections={}",
+            facts_.name, shared_.limits.total());
       }
       return;
     }
     if (!rate_allows()) return pause(std::chrono::milliseconds(50));
     sockaddr_storage storage{};
     socklen_t length = sizeof storage;
-    const int socket = ::accept4(acceptor_.native_handle(), reinterpret_cast<sockaddr*>(&storage), &length,
-                                 SOCK_NONBLOCK | SOCK_CLOEXEC);
+    const int socket = ::accept4(acceptor_.native_handle(), reinterpret_cast<sockaddr*>(&storage),
+                                 &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (socket < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
     if (socket < 0 && (errno == EINTR || errno == ECONNABORTED || errno == EPROTO)) continue;
     if (socket < 0) return on_accept_error(errno);
@@ -136,8 +143,10 @@ void Listener::pause(Duration time) {
 
 void Listener::on_accept_error(int error) {
   if (const auto left_out = shared_.refusals.take(io_.clock().now())) {
-    logger("server").warn("Cannot accept a connection; trying again in a moment. listener={} reason=\"{}\" left_out={}",
-                          facts_.name, std::strerror(error), *left_out);
+    logger("server").warn(
+        "Cannot accept a connection; trying again in a moment. listener={} reason=\"{}\" "
+        "left_out={}",
+        facts_.name, std::strerror(error), *left_out);
   }
   pause(kPauseWithoutDescriptors);
 }
@@ -148,8 +157,10 @@ void Listener::take(int socket, const tcp::endpoint& client) {
   if (!admission) {
     ::close(socket);
     if (const auto left_out = shared_.refusals.take(io_.clock().now())) {
-      logger("server").warn("Refused a connection: its address has all it may have. listener={} address={} limit={} left_out={}",
-                            facts_.name, address, shared_.limits.limit_of(address), *left_out);
+      logger("server").warn(
+          "Refused a connection: its address has all it may have. listener={} address={} limit={} "
+          "left_out={}",
+          facts_.name, address, shared_.limits.limit_of(address), *left_out);
     }
     return;
   }
@@ -159,8 +170,8 @@ void Listener::take(int socket, const tcp::endpoint& client) {
   if (shared_.sockets.send_buffer_bytes > 0) {
     set_option(socket, SOL_SOCKET, SO_SNDBUF, shared_.sockets.send_buffer_bytes);
   }
-  Accepted accepted{socket, client.address().is_v6(), &facts_, std::move(address), client.port(),
-                    std::move(*admission)};
+  Accepted accepted{socket,        client.address().is_v6(), &facts_, std::move(address),
+                    client.port(), std::move(*admission)};
   least_loaded().post_adopt(std::move(accepted));
 }
 

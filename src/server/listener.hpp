@@ -1,6 +1,7 @@
-// Accepts the connections of one listening socket and deals them to the I/O thread that has fewest. Lives on one I/O
-// thread. Limits: max.connections (accepting pauses until one closes), per address (closed at once), creation rate;
-// without a file descriptor left accepting pauses for a moment and never spins.
+// Accepts the connections of one listening socket and deals them to the I/O thread that has fewest.
+// Lives on one I/O thread. Limits: max.connections (accepting pauses until one closes), per address
+// (closed at once), creation rate; without a file descriptor left accepting pauses for a moment and
+// never spins.
 #pragma once
 
 #include "config.hpp"
@@ -19,7 +20,7 @@
 namespace kanal::server {
 
 struct SocketOptions {
-  std::int32_t send_buffer_bytes = -1;     // -1: the system's
+  std::int32_t send_buffer_bytes = -1;  // -1: the system's
   std::int32_t receive_buffer_bytes = -1;
   std::int32_t backlog = 50;
   std::int32_t connections_per_second = 2'147'483'647;
@@ -36,7 +37,8 @@ struct ListenerShared {
 class Listener {
  public:
   /// Binds; nobody can connect before listen().
-  [[nodiscard]] static Result<std::unique_ptr<Listener>> bind(broker::IoThread& io, const ListenerOptions& options,
+  [[nodiscard]] static Result<std::unique_ptr<Listener>> bind(broker::IoThread& io,
+                                                              const ListenerOptions& options,
                                                               const ListenerShared& shared);
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;

@@ -13,7 +13,8 @@ using namespace kanal;
 using namespace kanal::server;
 
 int report(const ConfigProblems& problems) {
-  for (const ConfigProblem& problem : problems) std::fprintf(stderr, "kanald: %s\n", to_string(problem).c_str());
+  for (const ConfigProblem& problem : problems)
+    std::fprintf(stderr, "kanald: %s\n", to_string(problem).c_str());
   return kExitBadConfig;
 }
 
@@ -47,7 +48,8 @@ int serve(const Config& config, const std::optional<std::string>& ready_file) {
 }  // namespace
 
 int main(int count, char** arguments) {
-  const auto command = parse_command_line(std::span<const char* const>(arguments, static_cast<std::size_t>(count)).subspan(1));
+  const auto command = parse_command_line(
+      std::span<const char* const>(arguments, static_cast<std::size_t>(count)).subspan(1));
   if (!command) return report(command.error());
   if (command->help) return print(help_text());
   if (command->version) return print("kanald " KANAL_VERSION "\n");

@@ -1,7 +1,8 @@
 // Bytes that requests may take in memory over the whole broker (queued.max.request.bytes, else
-// limits.request_memory). A connection reserves room for a large frame before it reads the body and waits where there
-// is none: nothing is dropped. As in Kafka a frame is admitted while anything is left, so that one larger than what is
-// left still gets in. Any thread; the mutex is a leaf and is touched only while somebody waits.
+// limits.request_memory). A connection reserves room for a large frame before it reads the body and
+// waits where there is none: nothing is dropped. As in Kafka a frame is admitted while anything is
+// left, so that one larger than what is left still gets in. Any thread; the mutex is a leaf and is
+// touched only while somebody waits.
 #pragma once
 
 #include <atomic>
@@ -45,13 +46,18 @@ class RequestMemory {
 
   /// An empty Reservation (0 bytes) where nothing is left.
   [[nodiscard]] Reservation try_reserve(std::uint64_t bytes) noexcept;
-  /// Calls `wake` once, when there may be room again: in turn, from the thread that made room or from this one. Who is
-  /// woken tries again, and calls wake_next() once it has done so, whatever came of it.
+  /// Calls `wake` once, when there may be room again: in turn, from the thread that made room or
+  /// from this one. Who is woken tries again, and calls wake_next() once it has done so, whatever
+  /// came of it.
   void wait(Wake wake);
   void wake_next();
 
-  [[nodiscard]] std::uint64_t used() const noexcept { return used_.load(std::memory_order_relaxed); }
-  [[nodiscard]] bool contended() const noexcept { return waiting_.load(std::memory_order_relaxed) > 0; }
+  [[nodiscard]] std::uint64_t used() const noexcept {
+    return used_.load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] bool contended() const noexcept {
+    return waiting_.load(std::memory_order_relaxed) > 0;
+  }
 
  private:
   friend class Reservation;

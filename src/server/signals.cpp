@@ -29,7 +29,7 @@ extern "C" void on_stop_signal(int number) {
 StopSignals::StopSignals() {
   CHECK(pipe_ends[0] < 0, "one StopSignals a process");
   CHECK(::pipe2(pipe_ends, O_CLOEXEC) == 0, "a pipe is to be had");
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = on_stop_signal;
   ::sigfillset(&action.sa_mask);
   action.sa_flags = SA_RESTART;

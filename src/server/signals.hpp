@@ -1,5 +1,5 @@
-// SIGTERM and SIGINT: the first asks for an orderly stop, the second ends the process at once. SIGPIPE is ignored.
-// One per process; made before any thread, waited for by the main thread.
+// SIGTERM and SIGINT: the first asks for an orderly stop, the second ends the process at once.
+// SIGPIPE is ignored. One per process; made before any thread, waited for by the main thread.
 #pragma once
 
 namespace kanal::server {

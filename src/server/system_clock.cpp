@@ -13,7 +13,9 @@ std::chrono::nanoseconds read_clock(clockid_t clock) noexcept {
 
 }  // namespace
 
-Time SystemClock::now() const noexcept { return Time(read_clock(CLOCK_BOOTTIME)); }
+Time SystemClock::now() const noexcept {
+  return Time(read_clock(CLOCK_BOOTTIME));
+}
 
 Timestamp SystemClock::wall() const noexcept {
   return Timestamp(read_clock(CLOCK_REALTIME) / std::chrono::milliseconds(1));

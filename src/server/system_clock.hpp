@@ -1,4 +1,5 @@
-// The machine's clock behind the Clock seam: BOOTTIME, which counts on while the machine sleeps. Any thread.
+// The machine's clock behind the Clock seam: BOOTTIME, which counts on while the machine sleeps.
+// Any thread.
 #pragma once
 
 #include "kanal/base/clock.hpp"

@@ -1,5 +1,5 @@
-// Randomness behind the Random seam: a fast generator seeded by the kernel, one for each thread. Any thread.
-// Good for ids that must not collide; not for secrets.
+// Randomness behind the Random seam: a fast generator seeded by the kernel, one for each thread.
+// Any thread. Good for ids that must not collide; not for secrets.
 #pragma once
 
 #include "kanal/base/random.hpp"
