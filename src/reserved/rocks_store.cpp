@@ -458,7 +458,7 @@ Result<void> RocksStore::replay(const Session::Visitor* visitor) {
   auto table = Scan(*db_, visitor).run();
   if (!table) return std::unexpected(table.error());
   const std::lock_guard guard(table_lock_);
-  table_ = *std::move(table);
+  if (!loaded_) table_ = *std::move(table);  // later it is ahead of what a scan has seen
   loaded_ = true;
   return {};
 }
