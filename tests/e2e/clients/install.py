@@ -45,9 +45,19 @@ class Installer:
         with open(log, "a") as out:
             print("+", *command, file=out, flush=True)
             try:
-                done = subprocess.run(command, cwd=directory, env={**os.environ, **environment},
-                                      stdin=subprocess.DEVNULL, stdout=out, stderr=out,
-                                      timeout=INSTALL_TIMEOUT_S, check=False).returncode == 0
+                done = (
+                    subprocess.run(
+                        command,
+                        cwd=directory,
+                        env={**os.environ, **environment},
+                        stdin=subprocess.DEVNULL,
+                        stdout=out,
+                        stderr=out,
+                        timeout=INSTALL_TIMEOUT_S,
+                        check=False,
+                    ).returncode
+                    == 0
+                )
             except subprocess.TimeoutExpired:
                 done = False
         if not done:
@@ -60,9 +70,15 @@ class Installer:
         source = HERE / "go"
 
         def work():
-            self.call("franz-go", [go, "build", "-trimpath", "-o", str(binary), "."], source,
-                      GOTOOLCHAIN="local", GOFLAGS="-modcacherw -buildvcs=false",
-                      GOMODCACHE=str(self.build / "gomod"), GOCACHE=str(self.build / "gocache"))
+            self.call(
+                "franz-go",
+                [go, "build", "-trimpath", "-o", str(binary), "."],
+                source,
+                GOTOOLCHAIN="local",
+                GOFLAGS="-modcacherw -buildvcs=false",
+                GOMODCACHE=str(self.build / "gomod"),
+                GOCACHE=str(self.build / "gocache"),
+            )
 
         manifests = [source / "go.mod", source / "go.sum", source / "main.go"]
         self.once("franz-go", manifests, output(go, "version"), work)
@@ -75,8 +91,11 @@ class Installer:
         def work():
             shutil.rmtree(venv, ignore_errors=True)
             self.call("python", [sys.executable, "-m", "venv", str(venv)], HERE)
-            self.call("python", [str(venv / "bin" / "pip"), "install", "--no-deps", "-r",
-                                 str(requirements)], HERE)
+            self.call(
+                "python",
+                [str(venv / "bin" / "pip"), "install", "--no-deps", "-r", str(requirements)],
+                HERE,
+            )
 
         self.once("python", [requirements], sys.version, work)
         return venv / "bin" / "python"
@@ -92,7 +111,9 @@ class Installer:
             target.mkdir(exist_ok=True)
             for manifest in manifests:
                 shutil.copy(manifest, target)
-            self.call("javascript", [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"], target)
+            self.call(
+                "javascript", [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"], target
+            )
 
         self.once("javascript", manifests, output(node, "--version"), work)
         return node, target / "node_modules"
@@ -112,9 +133,16 @@ class Installer:
 
         def work():
             shutil.rmtree(target, ignore_errors=True)
-            self.call("kafka-javascript", ["./configure", f"--prefix={target}",
-                                           f"--libdir={target}/lib", "--disable-debug-symbols"],
-                      librdkafka)
+            self.call(
+                "kafka-javascript",
+                [
+                    "./configure",
+                    f"--prefix={target}",
+                    f"--libdir={target}/lib",
+                    "--disable-debug-symbols",
+                ],
+                librdkafka,
+            )
             features = (librdkafka / "config.h").read_text()
             for feature, where in (("WITH_ZLIB", "zlib1g-dev"), ("WITH_ZSTD", "libzstd-dev")):
                 if f"#define {feature} 1" not in features:
@@ -122,14 +150,28 @@ class Installer:
             self.call("kafka-javascript", ["make", "-j2", "libs"], librdkafka)
             self.call("kafka-javascript", ["make", "install-subdirs"], librdkafka)
             # -I in CXX: binding.gyp's /usr/include/librdkafka may hold an older one and comes later.
-            self.call("kafka-javascript",
-                      [node, str(modules / "node-gyp" / "bin" / "node-gyp.js"), "rebuild", "-j", "2",
-                       f"--nodedir={prefix}"], package, BUILD_LIBRDKAFKA="0",
-                      CXX=f"g++ -I{target}/include/librdkafka",
-                      LDFLAGS=f"-L{target}/lib -Wl,-rpath,{target}/lib")
+            self.call(
+                "kafka-javascript",
+                [
+                    node,
+                    str(modules / "node-gyp" / "bin" / "node-gyp.js"),
+                    "rebuild",
+                    "-j",
+                    "2",
+                    f"--nodedir={prefix}",
+                ],
+                package,
+                BUILD_LIBRDKAFKA="0",
+                CXX=f"g++ -I{target}/include/librdkafka",
+                LDFLAGS=f"-L{target}/lib -Wl,-rpath,{target}/lib",
+            )
 
-        self.once("kafka-javascript", [HERE / "js" / "package-lock.json"],
-                  output(node, "--version") + str(target), work)
+        self.once(
+            "kafka-javascript",
+            [HERE / "js" / "package-lock.json"],
+            output(node, "--version") + str(target),
+            work,
+        )
         return node, modules
 
 

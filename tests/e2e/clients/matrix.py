@@ -7,6 +7,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import socket
 import subprocess
 import sys
 import time
@@ -16,6 +17,8 @@ import records
 
 HERE = pathlib.Path(__file__).resolve().parent
 PROCESS_TIMEOUT_S = 90
+RUN_TIMEOUT_S = 480  # of all together; what is left then fails unrun
+CONNECT_TIMEOUT_S = 10
 AT_ONCE = 2
 IDEMPOTENT_CODEC = "lz4"
 LETTERS = {"none": "n", "gzip": "g", "snappy": "s", "lz4": "l", "zstd": "z", "idempotent": "i"}
@@ -43,11 +46,22 @@ class Library:
 LIBRARIES = [
     Library("franz-go", "franz_go", ""),
     Library("confluent-kafka", "python", "confluent_client.py"),
-    Library("kafka-python", "python", "kafka_python_client.py", writes_null_pair=False,
-            writes_null_header=False),
+    Library(
+        "kafka-python",
+        "python",
+        "kafka_python_client.py",
+        writes_null_pair=False,
+        writes_null_header=False,
+    ),
     Library("aiokafka", "python", "aiokafka_client.py", writes_null_pair=False),
-    Library("kafka-javascript", "kafka_javascript", "confluent.js", writes_null_header=False,
-            reads_null_header=False, describes_configs=False),
+    Library(
+        "kafka-javascript",
+        "kafka_javascript",
+        "confluent.js",
+        writes_null_header=False,
+        reads_null_header=False,
+        describes_configs=False,
+    ),
     Library("kafkajs", "javascript", "kafkajs.js", reads=False, writes_null_header=False),
 ]
 
@@ -125,19 +139,27 @@ def prepare(libraries, build, results):
     return usable
 
 
-def invoke(library, log_dir, arguments, text=""):
+def invoke(library, log_dir, arguments, deadline, text=""):
     """Returns the JSON lines and a word on how the process ended (None: well)."""
+    limit = min(PROCESS_TIMEOUT_S, deadline - time.monotonic())
+    if limit <= 0:
+        return [], f"not run, the {RUN_TIMEOUT_S} s are over"
     command = [*library.command, *arguments]
     environment = {**os.environ, **library.environment}
-    with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        command,
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
         try:
-            out, errors = process.communicate(text.encode(), PROCESS_TIMEOUT_S)
+            out, errors = process.communicate(text.encode(), limit)
             ended = None if process.returncode == 0 else f"exit code {process.returncode}"
         except subprocess.TimeoutExpired:
             process.kill()
             out, errors = process.communicate()
-            ended = f"no end after {PROCESS_TIMEOUT_S} s"
+            ended = f"no end after {limit:.0f} s"
     if errors:
         log = log_dir / f"{library.name}-{arguments[0]}.stderr"
         with open(log, "ab") as file:
@@ -153,11 +175,20 @@ def invoke(library, log_dir, arguments, text=""):
 
 class Matrix:
     def __init__(self, broker, libraries, results, log_dir):
-        self.broker, self.libraries, self.results, self.log_dir = broker, libraries, results, log_dir
+        self.broker, self.libraries, self.results, self.log_dir = (
+            broker,
+            libraries,
+            results,
+            log_dir,
+        )
+        self.deadline = time.monotonic() + RUN_TIMEOUT_S
         self.prefix = f"matrix-{os.getpid()}-{int(time.time())}"
 
     def topic(self, writer, kind):
         return f"{self.prefix}-{writer.name}-{kind}"
+
+    def invoke(self, library, arguments, text=""):
+        return invoke(library, self.log_dir, arguments, self.deadline, text)
 
     def in_parallel(self, jobs):
         """jobs: functions that return a list of arguments for Results.check."""
@@ -169,41 +200,61 @@ class Matrix:
     def run(self):
         readers = [library for library in self.libraries if library.reads]
         self.in_parallel([lambda a=a: self.admin(a) for a in self.libraries])
-        self.in_parallel([lambda w=w, kind=kind: self.produce(w, kind)
-                          for w in self.libraries for kind in ("plain", "idempotent")])
-        self.in_parallel([lambda r=r, w=w: self.consume(r, w) for w in self.libraries for r in readers])
-        self.in_parallel([lambda r=r, w=w: self.offsets(r, w) for r in self.libraries
-                          for w in self.libraries if w is r or w.name in ("franz-go", "kafkajs")])
+        self.in_parallel(
+            [
+                lambda w=w, kind=kind: self.produce(w, kind)
+                for w in self.libraries
+                for kind in ("plain", "idempotent")
+            ]
+        )
+        self.in_parallel(
+            [lambda r=r, w=w: self.consume(r, w) for w in self.libraries for r in readers]
+        )
+        self.in_parallel(
+            [
+                lambda r=r, w=w: self.offsets(r, w)
+                for r in self.libraries
+                for w in self.libraries
+                if w is r or w.name in ("franz-go", "kafkajs")
+            ]
+        )
         names = [library.name for library in self.libraries]
-        self.results.table("admin steps, writes, and offsets listed (n g s l z: codecs, "
-                           "i: idempotent, !: failed)", names,
-                           ["admin", "writes", "offsets"])
+        self.results.table(
+            "admin steps, writes, and offsets listed (n g s l z: codecs, "
+            "i: idempotent, !: failed)",
+            names,
+            ["admin", "writes", "offsets"],
+        )
         self.results.table("reader (row) of writer (column)", [r.name for r in readers], names)
 
     def admin(self, library):
         topic = f"{self.prefix}-{library.name}-admin"
-        lines, ended = invoke(library, self.log_dir, ["admin", self.broker, topic])
+        lines, ended = self.invoke(library, ["admin", self.broker, topic])
         answers = {line["step"]: line for line in lines if "step" in line}
         for wanted in ADMIN_STEPS:
             if wanted["step"] == "config" and not library.describes_configs:
                 continue
             got = answers.get(wanted["step"])
-            problem = f"{wanted['step']}: wanted {wanted}, got {got or error_in(lines, topic) or ended}"
+            problem = (
+                f"{wanted['step']}: wanted {wanted}, got {got or error_in(lines, topic) or ended}"
+            )
             yield library.name, "admin", "+", None if got == wanted else problem
 
     def produce(self, writer, kind):
         kinds = records.CODECS if kind == "plain" else ("idempotent",)
         topics = {self.topic(writer, k): k for k in kinds}
         arguments = ["produce", self.broker, kind]
-        arguments += [f"{t}={IDEMPOTENT_CODEC if k == 'idempotent' else k}" for t, k in topics.items()]
+        arguments += [
+            f"{t}={IDEMPOTENT_CODEC if k == 'idempotent' else k}" for t, k in topics.items()
+        ]
         text = "\n".join(json.dumps(one) for one in writer.writable(kind))
-        lines, ended = invoke(writer, self.log_dir, arguments, text)
+        lines, ended = self.invoke(writer, arguments, text)
         for topic, k in topics.items():
             yield writer.name, "writes", LETTERS[k], failure(lines, topic, ended)
 
     def consume(self, reader, writer):
         kinds = {self.topic(writer, k): k for k in (*records.CODECS, "idempotent")}
-        lines, ended = invoke(reader, self.log_dir, ["consume", self.broker, *kinds])
+        lines, ended = self.invoke(reader, ["consume", self.broker, *kinds])
         for topic, kind in kinds.items():
             problem = failure(lines, topic, ended)
             if problem is None:
@@ -212,13 +263,16 @@ class Matrix:
 
     def offsets(self, reader, writer):
         topic = self.topic(writer, "gzip")
-        lines, ended = invoke(reader, self.log_dir,
-                              ["offsets", self.broker, topic, str(records.PROBE_TIMESTAMP)])
+        lines, ended = self.invoke(
+            reader, ["offsets", self.broker, topic, str(records.PROBE_TIMESTAMP)]
+        )
         problem = failure(lines, topic, ended)
         if problem is None:
             wanted = records.expected_offsets(writer.writable("plain"))
             if not reader.reads:
-                wanted = [{k: v for k, v in line.items() if not k.startswith("last")} for line in wanted]
+                wanted = [
+                    {k: v for k, v in line.items() if not k.startswith("last")} for line in wanted
+                ]
             got = [line for line in lines if "earliest" in line]
             got.sort(key=lambda line: line["partition"])
             problem = None if got == wanted else f"of {writer.name}: wanted {wanted}, got {got}"
@@ -226,7 +280,9 @@ class Matrix:
 
 
 def error_in(lines, topic):
-    return next((line["error"] for line in lines if line.get("topic") == topic and "error" in line), None)
+    return next(
+        (line["error"] for line in lines if line.get("topic") == topic and "error" in line), None
+    )
 
 
 def failure(lines, topic, ended):
@@ -239,7 +295,9 @@ def difference(reader, topic, written, lines):
     def order(one):
         return one["partition"], one["offset"]
 
-    wanted = sorted(records.stored(topic, [records.as_read(reader, one) for one in written]), key=order)
+    wanted = sorted(
+        records.stored(topic, [records.as_read(reader, one) for one in written]), key=order
+    )
     arrived = [line for line in lines if line.get("topic") == topic and "offset" in line]
     for partition in range(records.PARTITIONS):
         offsets = [line["offset"] for line in arrived if line["partition"] == partition]
@@ -249,9 +307,11 @@ def difference(reader, topic, written, lines):
         if expected != got:
             fields = [name for name in expected if expected[name] != got.get(name)]
             where = f"partition {expected['partition']} offset {expected['offset']}"
-            return f"{where}: " + "; ".join(f"{name}: wanted {shorten(json.dumps(expected[name]), 200)}, "
-                                            f"got {shorten(json.dumps(got.get(name)), 200)}"
-                                            for name in fields)
+            return f"{where}: " + "; ".join(
+                f"{name}: wanted {shorten(json.dumps(expected[name]), 200)}, "
+                f"got {shorten(json.dumps(got.get(name)), 200)}"
+                for name in fields
+            )
     return None if len(wanted) == len(arrived) else f"{len(arrived)} records of {len(wanted)}"
 
 
@@ -259,11 +319,25 @@ def shorten(text, limit=800):
     return text if text is None or len(text) <= limit else text[:limit] + "…"
 
 
+def answers(broker):
+    host, port = broker.rsplit(":", 1)
+    deadline = time.monotonic() + CONNECT_TIMEOUT_S
+    while time.monotonic() < deadline:
+        try:
+            socket.create_connection((host, int(port)), 1).close()
+            return True
+        except OSError:
+            time.sleep(0.2)
+    return False
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("broker", nargs="?", help="HOST:PORT")
     parser.add_argument("--only", help="library names, comma separated")
-    parser.add_argument("--build-dir", type=pathlib.Path, default=HERE.parents[2] / "build" / "clients")
+    parser.add_argument(
+        "--build-dir", type=pathlib.Path, default=HERE.parents[2] / "build" / "clients"
+    )
     parser.add_argument("--install-only", action="store_true")
     options = parser.parse_args()
     if not options.broker and not options.install_only:
@@ -278,6 +352,9 @@ def main():
     print(f"installed in {time.monotonic() - start:.0f} s: {', '.join(u.name for u in usable)}")
     if options.install_only:
         return 1 if results.failed else 0
+    if not answers(options.broker):
+        print(f"FAIL: nothing listens at {options.broker}\n\n0 passed, 1 failed")
+        return 1
     start = time.monotonic()
     log_dir = options.build_dir.resolve() / "logs"
     log_dir.mkdir(exist_ok=True)

@@ -10,8 +10,13 @@ PROBE_TIMESTAMP = EPOCH + 1_000  # ListOffsets by time asks for this one
 
 
 def record(partition, timestamp, key, value, headers=()):
-    return {"partition": partition, "timestamp": timestamp, "key": b64(key), "value": b64(value),
-            "headers": [[name, b64(data)] for name, data in headers]}
+    return {
+        "partition": partition,
+        "timestamp": timestamp,
+        "key": b64(key),
+        "value": b64(value),
+        "headers": [[name, b64(data)] for name, data in headers],
+    }
 
 
 def b64(data):
@@ -37,7 +42,9 @@ def edge_records():
         record(1, 86_400_000, b"1970", b"a timestamp of fewer digits"),
         record(2, EPOCH, b"h1", b"headers", [("one", b"1")]),
         record(2, EPOCH, b"h2", b"headers", [("same", b"1"), ("same", b"2"), ("same", b"1")]),
-        record(2, EPOCH, b"h3", b"headers", [("empty", b""), ("binary", every_byte), ("é値", b"x")]),
+        record(
+            2, EPOCH, b"h3", b"headers", [("empty", b""), ("binary", every_byte), ("é値", b"x")]
+        ),
         record(2, EPOCH, b"h4", None, [("on a tombstone", b"yes")]),
         record(2, EPOCH, None, None, [("headers", b"alone")]),
         record(2, EPOCH, b"h5", b"null header value", [("a", b"1"), ("null", None), ("b", b"2")]),
@@ -51,8 +58,10 @@ def edge_records():
 
 def bulk_records(count):
     """Small ones in order, all partitions in turn; the timestamps rise."""
-    return [record(i % PARTITIONS, EPOCH + 2_000 + i, b"key-%d" % i, b"value-%d-" % i + b"x" * (i % 40))
-            for i in range(count)]
+    return [
+        record(i % PARTITIONS, EPOCH + 2_000 + i, b"key-%d" % i, b"value-%d-" % i + b"x" * (i % 40))
+        for i in range(count)
+    ]
 
 
 def plain_records():
@@ -89,7 +98,17 @@ def expected_offsets(records):
     lines = []
     for partition in range(PARTITIONS):
         mine = [one for one in records if one["partition"] == partition]
-        at = next((i for i, one in enumerate(mine) if one["timestamp"] >= PROBE_TIMESTAMP), len(mine))
-        lines.append({"partition": partition, "earliest": 0, "latest": len(mine), "at": at,
-                      "last": len(mine) - 1, "last_value": mine[-1]["value"]})
+        at = next(
+            (i for i, one in enumerate(mine) if one["timestamp"] >= PROBE_TIMESTAMP), len(mine)
+        )
+        lines.append(
+            {
+                "partition": partition,
+                "earliest": 0,
+                "latest": len(mine),
+                "at": at,
+                "last": len(mine) - 1,
+                "last_value": mine[-1]["value"],
+            }
+        )
     return lines

@@ -1,5 +1,5 @@
 // @confluentinc/kafka-javascript (librdkafka), through its callback API: that one keeps null apart
-// from empty and the order of headers. group.id is demanded by the library; assign() never joins it.
+// from empty, and headers in order. The library demands a group.id; assign() never joins it.
 'use strict';
 const kafka = require('@confluentinc/kafka-javascript');
 const { TIMEOUT_MS, PARTITIONS, b64, emit, until, run } = require('./contract.js');
@@ -52,7 +52,8 @@ async function withConsumer(broker, topic, body) {
     'enable.auto.commit': false }, { 'auto.offset.reset': 'error' });
   await connect(consumer);
   consumer.setDefaultConsumeTimeout(500);
-  const metadata = await promise((done) => consumer.getMetadata({ topic, timeout: TIMEOUT_MS }, done));
+  const metadata = await promise((done) =>
+    consumer.getMetadata({ topic, timeout: TIMEOUT_MS }, done));
   const partitions = metadata.topics[0].partitions.map((p) => p.id).sort((a, b) => a - b);
   const bounds = await Promise.all(partitions.map((p) => promise((done) =>
     consumer.queryWatermarkOffsets(topic, p, TIMEOUT_MS, done))));
@@ -73,14 +74,15 @@ async function poll(consumer, count, visit) {
   if (!complete) throw new Error(`${count} records missing`);
 }
 
-const consume = (broker, topic) => withConsumer(broker, topic, async (consumer, partitions, bounds) => {
-  consumer.assign(partitions.map((partition) => ({ topic, partition, offset: 0 })));
-  const total = bounds.reduce((sum, bound) => sum + bound.highOffset, 0);
-  await poll(consumer, total, (m) => emit({ topic, partition: m.partition, offset: m.offset,
-    timestamp: m.timestamp, key: b64(m.key), value: b64(m.value),
-    headers: (m.headers || []).map((header) => Object.entries(header)[0])
-      .map(([name, data]) => [name, b64(data)]) }));
-});
+const consume = (broker, topic) =>
+  withConsumer(broker, topic, async (consumer, partitions, bounds) => {
+    consumer.assign(partitions.map((partition) => ({ topic, partition, offset: 0 })));
+    const total = bounds.reduce((sum, bound) => sum + bound.highOffset, 0);
+    await poll(consumer, total, (m) => emit({ topic, partition: m.partition, offset: m.offset,
+      timestamp: m.timestamp, key: b64(m.key), value: b64(m.value),
+      headers: (m.headers || []).map((header) => Object.entries(header)[0])
+        .map(([name, data]) => [name, b64(data)]) }));
+  });
 
 const offsets = (broker, topic, timestamp) =>
   withConsumer(broker, topic, async (consumer, partitions, bounds) => {
@@ -91,8 +93,8 @@ const offsets = (broker, topic, timestamp) =>
       let last;
       consumer.assign([{ topic, partition, offset: highOffset - 1 }]);
       await poll(consumer, 1, (m) => { last = m; });
-      emit({ partition, earliest: lowOffset, latest: highOffset, at: offset < 0 ? highOffset : offset,
-        last: last.offset, last_value: b64(last.value) });
+      emit({ partition, earliest: lowOffset, latest: highOffset,
+        at: offset < 0 ? highOffset : offset, last: last.offset, last_value: b64(last.value) });
     }
   });
 

@@ -26,22 +26,36 @@ async def produce_async(broker, idempotent, topic, codec, records):
     if code:
         raise RuntimeError(f"create topic: error {code}")
     producer = AIOKafkaProducer(
-        bootstrap_servers=broker, compression_type=None if codec == "none" else codec,
-        enable_idempotence=idempotent, acks="all" if idempotent else 1,
-        linger_ms=1 if idempotent else 50, max_batch_size=1000 if idempotent else 200_000,
-        request_timeout_ms=T * 500)
+        bootstrap_servers=broker,
+        compression_type=None if codec == "none" else codec,
+        enable_idempotence=idempotent,
+        acks="all" if idempotent else 1,
+        linger_ms=1 if idempotent else 50,
+        max_batch_size=1000 if idempotent else 200_000,
+        request_timeout_ms=T * 500,
+    )
     await producer.start()
     try:
-        sent = [await producer.send(topic, value=r.value, key=r.key, partition=r.partition,
-                                    timestamp_ms=r.timestamp, headers=r.headers) for r in records]
+        sent = [
+            await producer.send(
+                topic,
+                value=r.value,
+                key=r.key,
+                partition=r.partition,
+                timestamp_ms=r.timestamp,
+                headers=r.headers,
+            )
+            for r in records
+        ]
         await asyncio.wait_for(asyncio.gather(*sent), T)
     finally:
         await producer.stop()
 
 
 async def with_consumer(broker, body):
-    consumer = AIOKafkaConsumer(bootstrap_servers=broker, group_id=None, enable_auto_commit=False,
-                                auto_offset_reset="none")
+    consumer = AIOKafkaConsumer(
+        bootstrap_servers=broker, group_id=None, enable_auto_commit=False, auto_offset_reset="none"
+    )
     await consumer.start()
     try:
         await body(consumer)
@@ -83,9 +97,14 @@ async def offsets_async(consumer, topic, timestamp):
         consumer.assign([part])
         consumer.seek(part, high[part] - 1)
         last = [record async for record in poll(consumer, 1)][0]
-        contract.emit(partition=part.partition, earliest=low[part], latest=high[part],
-                      at=times[part].offset if times.get(part) else high[part],
-                      last=last.offset, last_value=contract.b64(last.value))
+        contract.emit(
+            partition=part.partition,
+            earliest=low[part],
+            latest=high[part],
+            at=times[part].offset if times.get(part) else high[part],
+            last=last.offset,
+            last_value=contract.b64(last.value),
+        )
 
 
 async def admin_async(broker, topic):
@@ -114,8 +133,11 @@ async def admin_async(broker, topic):
     contract.emit(step="create", code=code)
     contract.emit(step="create again", code=await create_topic(client, topic, 2, {}))
     parts = await describe(2)
-    contract.emit(step="describe", partitions=[p["partition"] for p in parts],
-                  replicas=[len(p["replicas"]) for p in parts])
+    contract.emit(
+        step="describe",
+        partitions=[p["partition"] for p in parts],
+        replicas=[len(p["replicas"]) for p in parts],
+    )
     answers = await client.describe_configs([ConfigResource(ConfigResourceType.TOPIC, topic)])
     entries = {entry[0]: entry[1] for entry in answers[0].resources[0][4]}
     contract.emit(step="config", value=entries["retention.ms"])

@@ -31,11 +31,17 @@ def produce(broker, idempotent, topic, codec, records):
     code = create(admin_client(broker), topic, contract.PARTITIONS, {"retention.ms": "-1"})
     if code:
         raise RuntimeError(f"create topic: error {code}")
-    config = {"bootstrap.servers": broker, "compression.type": codec, "acks": "1", "linger.ms": 50,
-              "delivery.timeout.ms": T * 1000}
+    config = {
+        "bootstrap.servers": broker,
+        "compression.type": codec,
+        "acks": "1",
+        "linger.ms": 50,
+        "delivery.timeout.ms": T * 1000,
+    }
     if idempotent:
-        config.update({"enable.idempotence": True, "acks": "all", "linger.ms": 1,
-                       "batch.num.messages": 20})
+        config.update(
+            {"enable.idempotence": True, "acks": "all", "linger.ms": 1, "batch.num.messages": 20}
+        )
     producer = Producer(config)
     failures, delivered = [], [0]
 
@@ -45,8 +51,15 @@ def produce(broker, idempotent, topic, codec, records):
             failures.append(str(error))
 
     for record in records:
-        producer.produce(topic, value=record.value, key=record.key, partition=record.partition,
-                         timestamp=record.timestamp, headers=record.headers, on_delivery=on_delivery)
+        producer.produce(
+            topic,
+            value=record.value,
+            key=record.key,
+            partition=record.partition,
+            timestamp=record.timestamp,
+            headers=record.headers,
+            on_delivery=on_delivery,
+        )
         producer.poll(0)
     left = producer.flush(T)
     if failures or left or delivered[0] != len(records):
@@ -54,8 +67,14 @@ def produce(broker, idempotent, topic, codec, records):
 
 
 def new_consumer(broker):
-    return Consumer({"bootstrap.servers": broker, "group.id": "unused", "enable.auto.commit": False,
-                     "auto.offset.reset": "error"})
+    return Consumer(
+        {
+            "bootstrap.servers": broker,
+            "group.id": "unused",
+            "enable.auto.commit": False,
+            "auto.offset.reset": "error",
+        }
+    )
 
 
 def partitions_of(consumer, topic):
@@ -78,15 +97,18 @@ def poll(consumer, deadline):
 
 def consume(broker, topic):
     consumer = new_consumer(broker)
-    ends = {p: consumer.get_watermark_offsets(TopicPartition(topic, p), T)[1]
-            for p in partitions_of(consumer, topic)}
+    ends = {
+        p: consumer.get_watermark_offsets(TopicPartition(topic, p), T)[1]
+        for p in partitions_of(consumer, topic)
+    }
     consumer.assign([TopicPartition(topic, p, 0) for p in ends])
     left = sum(ends.values())
     deadline = time.monotonic() + T
     while left:
         m = poll(consumer, deadline)
-        contract.emit_record(topic, m.partition(), m.offset(), m.timestamp()[1], m.key(), m.value(),
-                             m.headers())
+        contract.emit_record(
+            topic, m.partition(), m.offset(), m.timestamp()[1], m.key(), m.value(), m.headers()
+        )
         left -= 1
     consumer.close()
 
@@ -98,8 +120,14 @@ def offsets(broker, topic, timestamp):
         at = consumer.offsets_for_times([TopicPartition(topic, p, timestamp)], T)[0].offset
         consumer.assign([TopicPartition(topic, p, high - 1)])
         last = poll(consumer, time.monotonic() + T)
-        contract.emit(partition=p, earliest=low, latest=high, at=high if at < 0 else at,
-                      last=last.offset(), last_value=contract.b64(last.value()))
+        contract.emit(
+            partition=p,
+            earliest=low,
+            latest=high,
+            at=high if at < 0 else at,
+            last=last.offset(),
+            last_value=contract.b64(last.value()),
+        )
     consumer.close()
 
 
@@ -117,8 +145,11 @@ def admin(broker, topic):
     contract.emit(step="create", code=create(client, topic, 2, {"retention.ms": "3600000"}))
     contract.emit(step="create again", code=create(client, topic, 2, {}))
     metadata = describe(2)
-    contract.emit(step="describe", partitions=sorted(metadata.partitions),
-                  replicas=[len(p.replicas) for p in metadata.partitions.values()])
+    contract.emit(
+        step="describe",
+        partitions=sorted(metadata.partitions),
+        replicas=[len(p.replicas) for p in metadata.partitions.values()],
+    )
     resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
     entries = client.describe_configs([resource])[resource].result(T)
     contract.emit(step="config", value=entries["retention.ms"].value)

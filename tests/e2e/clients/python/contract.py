@@ -22,8 +22,15 @@ def emit(**fields):
 
 
 def emit_record(topic, partition, offset, timestamp, key, value, headers):
-    emit(topic=topic, partition=partition, offset=offset, timestamp=timestamp, key=b64(key),
-         value=b64(value), headers=[[name, b64(data)] for name, data in headers or []])
+    emit(
+        topic=topic,
+        partition=partition,
+        offset=offset,
+        timestamp=timestamp,
+        key=b64(key),
+        value=b64(value),
+        headers=[[name, b64(data)] for name, data in headers or []],
+    )
 
 
 class Record:
@@ -48,8 +55,10 @@ def run(library):
     if command == "produce":
         idempotent = rest[0] == "idempotent"
         records = read_records()
-        jobs = [(topic, lambda t=topic, c=codec: library.produce(broker, idempotent, t, c, records))
-                for topic, codec in (item.split("=") for item in rest[1:])]
+        jobs = [
+            (topic, lambda t=topic, c=codec: library.produce(broker, idempotent, t, c, records))
+            for topic, codec in (item.split("=") for item in rest[1:])
+        ]
     elif command == "consume":
         jobs = [(topic, lambda t=topic: library.consume(broker, t)) for topic in rest]
     elif command == "offsets":

@@ -27,12 +27,26 @@ def produce(broker, idempotent, topic, codec, records):
     if code:
         raise RuntimeError(f"create topic: error {code}")
     producer = KafkaProducer(
-        bootstrap_servers=broker, compression_type=None if codec == "none" else codec,
-        enable_idempotence=idempotent, acks="all" if idempotent else 1,
-        linger_ms=1 if idempotent else 50, batch_size=1000 if idempotent else 65536,
-        delivery_timeout_ms=T * 1000, request_timeout_ms=T * 500)
-    futures = [producer.send(topic, value=r.value, key=r.key, headers=r.headers,
-                             partition=r.partition, timestamp_ms=r.timestamp) for r in records]
+        bootstrap_servers=broker,
+        compression_type=None if codec == "none" else codec,
+        enable_idempotence=idempotent,
+        acks="all" if idempotent else 1,
+        linger_ms=1 if idempotent else 50,
+        batch_size=1000 if idempotent else 65536,
+        delivery_timeout_ms=T * 1000,
+        request_timeout_ms=T * 500,
+    )
+    futures = [
+        producer.send(
+            topic,
+            value=r.value,
+            key=r.key,
+            headers=r.headers,
+            partition=r.partition,
+            timestamp_ms=r.timestamp,
+        )
+        for r in records
+    ]
     producer.flush(T)
     for future in futures:
         future.get(T)
@@ -40,8 +54,9 @@ def produce(broker, idempotent, topic, codec, records):
 
 
 def new_consumer(broker):
-    return KafkaConsumer(bootstrap_servers=broker, group_id=None, enable_auto_commit=False,
-                         auto_offset_reset="none")
+    return KafkaConsumer(
+        bootstrap_servers=broker, group_id=None, enable_auto_commit=False, auto_offset_reset="none"
+    )
 
 
 def assignable(consumer, topic):
@@ -80,9 +95,14 @@ def offsets(broker, topic, timestamp):
         consumer.assign([part])
         consumer.seek(part, high[part] - 1)
         last = next(poll(consumer, 1))
-        contract.emit(partition=part.partition, earliest=low[part], latest=high[part],
-                      at=times[part].offset if times.get(part) else high[part],
-                      last=last.offset, last_value=contract.b64(last.value))
+        contract.emit(
+            partition=part.partition,
+            earliest=low[part],
+            latest=high[part],
+            at=times[part].offset if times.get(part) else high[part],
+            last=last.offset,
+            last_value=contract.b64(last.value),
+        )
     consumer.close(autocommit=False)
 
 
@@ -106,8 +126,11 @@ def admin(broker, topic):
     contract.emit(step="create", code=create(client, topic, 2, {"retention.ms": "3600000"}))
     contract.emit(step="create again", code=create(client, topic, 2, {}))
     parts = describe(2)
-    contract.emit(step="describe", partitions=[p["partition_index"] for p in parts],
-                  replicas=[len(p["replica_nodes"]) for p in parts])
+    contract.emit(
+        step="describe",
+        partitions=[p["partition_index"] for p in parts],
+        replicas=[len(p["replica_nodes"]) for p in parts],
+    )
     configs = client.describe_configs([ConfigResource(ConfigResourceType.TOPIC, topic)])
     contract.emit(step="config", value=configs["topic"][topic]["retention.ms"]["value"])
     contract.emit(step="grow", code=grow(5))
