@@ -55,6 +55,7 @@ class ToolHost:
         self.scratch = scratch
         self.log = open(scratch / "tools.log", "wb")
         command = ["java", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+                   f"-Djava.io.tmpdir={scratch}",
                    f"-Dlog4j2.configurationFile={HERE / 'log4j2.properties'}",
                    "-cp", f"{BUILT / 'classes'}:{BUILT / 'libs'}/*", "ToolHost"]
         self.jvm = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
