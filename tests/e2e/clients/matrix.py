@@ -112,7 +112,7 @@ class Results:
     def finish(self):
         tail = f", {self.skipped} skipped" if self.skipped else ""
         print(f"\n{self.passed} passed, {self.failed} failed{tail}")
-        return 1 if self.failed or not self.passed else 0
+        return 1 if self.failed or not (self.passed or self.skipped) else 0
 
 
 def prepare(libraries, build, results):
@@ -352,6 +352,8 @@ def main():
     print(f"installed in {time.monotonic() - start:.0f} s: {', '.join(u.name for u in usable)}")
     if options.install_only:
         return 1 if results.failed else 0
+    if not usable:
+        return results.finish()
     if not answers(options.broker):
         print(f"FAIL: nothing listens at {options.broker}\n\n0 passed, 1 failed")
         return 1
