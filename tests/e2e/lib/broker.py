@@ -163,9 +163,6 @@ class Kanald(Broker):
     def channel_directory(self, topic, partition):
         """Where the segment files of a partition lie (docs/storage_format.md)."""
         name = f"kafka.{topic}" if partition == 0 else f"kafka.{topic}~{partition}"
-        for directory in (self.data_dir / "channels", self.data_dir / "data/channels"):
-            if (directory / name).is_dir():
-                return directory / name
         return self.data_dir / "channels" / name
 
 
