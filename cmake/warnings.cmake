@@ -18,3 +18,7 @@ if(KANAL_SANITIZE)
     add_compile_options(-fno-sanitize-recover=all)
   endif()
 endif()
+
+if(KANAL_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)  # coverage in every layer, or the fuzzers are blind
+endif()

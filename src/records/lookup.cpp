@@ -24,7 +24,7 @@ Result<std::optional<TimedOffset>> find(Bytes batch, Scratch& scratch, Wanted&& 
     if (!more) return std::unexpected(more.error());
     if (!*more) return std::optional<TimedOffset>();
     const TimedOffset here{header->timestamp_of(record.timestamp_delta),
-                           header->base_offset + record.offset_delta};
+                           header->offset_of(record.offset_delta)};
     if (wanted(*header, here)) return std::optional<TimedOffset>(here);
   }
 }

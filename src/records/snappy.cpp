@@ -27,14 +27,8 @@ class SnappyReader final : public Reader {
  public:
   Result<void> open(Bytes payload) override {
     in_ = payload;
-    raw_ = false;
     if (in_.empty()) return codec_error("snappy: the payload is empty");
-    if (!begins_frame(in_)) {
-      raw_ = true;
-      return {};
-    }
-    if (load_be<std::int32_t>(in_.data() + 8) < 1)
-    in_ = in_.subspan(kFrameHeader);
+    raw_ = !begins_frame(in_);
     return {};
   }
 

@@ -28,7 +28,7 @@ enum class Codec : std::uint8_t {
   kSnappy = 2,
   kLz4 = 3,
   kZstd = 4
-};                                                          // 5..7: unknown
+};  // 5..7: unknown
 [[nodiscard]] std::string_view name(Codec codec) noexcept;  // "none", "gzip", …; "unknown"
 
 inline constexpr std::int16_t kCodecMask = 0x07;
@@ -85,8 +85,14 @@ struct BatchHeader {
     return (attributes & kDeleteHorizonBit) != 0;
   }
   [[nodiscard]] bool has_producer_id() const noexcept { return producer_id.value() > -1; }
-  [[nodiscard]] Offset last_offset() const noexcept { return base_offset + last_offset_delta; }
-  [[nodiscard]] Offset next_offset() const noexcept { return last_offset() + 1; }
+  // Sums wrap: a header read from damaged bytes may hold anything.
+  [[nodiscard]] Offset offset_of(std::int32_t delta) const noexcept {
+    return Offset(wrapping_sum(base_offset.value(), delta));
+  }
+  [[nodiscard]] Offset last_offset() const noexcept { return offset_of(last_offset_delta); }
+  [[nodiscard]] Offset next_offset() const noexcept {
+    return Offset(wrapping_sum(last_offset().value(), 1));
+  }
   [[nodiscard]] std::size_t size() const noexcept {  // of the whole batch
     return kLogOverhead + static_cast<std::size_t>(length);
   }
@@ -95,8 +101,12 @@ struct BatchHeader {
   /// A record's time: base + delta (wrapping), or the batch's append time.
   [[nodiscard]] Timestamp timestamp_of(std::int64_t timestamp_delta) const noexcept {
     if (log_append_time()) return max_timestamp;
-    return Timestamp(static_cast<std::int64_t>(static_cast<std::uint64_t>(base_timestamp.value()) +
-                                               static_cast<std::uint64_t>(timestamp_delta)));
+    return Timestamp(wrapping_sum(base_timestamp.value(), timestamp_delta));
+  }
+
+ private:
+  static std::int64_t wrapping_sum(std::int64_t a, std::int64_t b) noexcept {
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
   }
 };
 
