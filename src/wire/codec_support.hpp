@@ -9,7 +9,9 @@
 
 namespace kanal::wire {
 
-[[nodiscard]] inline Buffer copied(Bytes bytes) { return {bytes.begin(), bytes.end()}; }
+[[nodiscard]] inline Buffer copied(Bytes bytes) {
+  return {bytes.begin(), bytes.end()};
+}
 [[nodiscard]] inline std::optional<Buffer> copied(std::optional<MutableBytes> bytes) {
   if (!bytes) return std::nullopt;
   return copied(Bytes(*bytes));
@@ -26,12 +28,16 @@ namespace kanal::wire {
   if (!text) return std::nullopt;
   return *text;
 }
-[[nodiscard]] inline std::optional<std::string_view> view(std::optional<std::string_view> text) { return text; }
+[[nodiscard]] inline std::optional<std::string_view> view(std::optional<std::string_view> text) {
+  return text;
+}
 [[nodiscard]] inline std::optional<Bytes> view(const std::optional<Buffer>& bytes) {
   if (!bytes) return std::nullopt;
   return *bytes;
 }
-[[nodiscard]] inline std::optional<Bytes> view(std::optional<Bytes> bytes) { return bytes; }
+[[nodiscard]] inline std::optional<Bytes> view(std::optional<Bytes> bytes) {
+  return bytes;
+}
 
 /// For versions in which the field has no null.
 [[nodiscard]] inline std::string_view or_empty(const std::optional<std::string>& text) {
@@ -40,23 +46,31 @@ namespace kanal::wire {
 [[nodiscard]] inline std::string_view or_empty(std::optional<std::string_view> text) {
   return text.value_or(std::string_view());
 }
-[[nodiscard]] inline Bytes or_empty(const std::optional<Buffer>& bytes) { return bytes ? Bytes(*bytes) : Bytes(); }
-[[nodiscard]] inline Bytes or_empty(std::optional<Bytes> bytes) { return bytes.value_or(Bytes()); }
+[[nodiscard]] inline Bytes or_empty(const std::optional<Buffer>& bytes) {
+  return bytes ? Bytes(*bytes) : Bytes();
+}
+[[nodiscard]] inline Bytes or_empty(std::optional<Bytes> bytes) {
+  return bytes.value_or(Bytes());
+}
 
-[[nodiscard]] inline std::unexpected<Error> wrong_version(std::string_view message, std::int16_t version,
-                                                          ErrorCode code = ErrorCode::UNSUPPORTED_VERSION) {
-  return fail(code, std::string(message) + " v" + std::to_string(version) + ": version is not served");
+[[nodiscard]] inline std::unexpected<Error> wrong_version(
+    std::string_view message, std::int16_t version,
+    ErrorCode code = ErrorCode::UNSUPPORTED_VERSION) {
+  return fail(code,
+              std::string(message) + " v" + std::to_string(version) + ": version is not served");
 }
 
 [[nodiscard]] inline std::unexpected<Error> unknown_record(std::int16_t type) {
-  return fail(ErrorCode::KAFKA_STORAGE_ERROR, "stored record of unknown type " + std::to_string(type));
+  return fail(ErrorCode::KAFKA_STORAGE_ERROR,
+              "stored record of unknown type " + std::to_string(type));
 }
 
 /// The body of a stored record, which must end where the record ends.
 template <class Variant, class Record>
 [[nodiscard]] Result<Variant> decode_whole(Reader& in, std::int16_t version) {
   Record record;
-  if (auto decoded = decode(in, version, record); !decoded) return std::unexpected(std::move(decoded).error());
+  if (auto decoded = decode(in, version, record); !decoded)
+    return std::unexpected(std::move(decoded).error());
   if (in.remaining() != 0) {
     return fail(ErrorCode::KAFKA_STORAGE_ERROR,
                 "stored record of type " + std::to_string(Record::kRecordType) + ": " +

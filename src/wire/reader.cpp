@@ -7,7 +7,8 @@ namespace kanal::wire {
 
 Error Reader::error(std::string_view message, std::int16_t version, ErrorCode code) const {
   std::string detail(message);
-  detail += " v" + std::to_string(version) + ": " + path_ + " at byte " + std::to_string(failed_at_) + ": ";
+  detail += " v" + std::to_string(version) + ": " + path_ + " at byte " +
+            std::to_string(failed_at_) + ": ";
   return Error{code, detail + reason_};
 }
 
@@ -25,11 +26,13 @@ std::uint32_t Reader::long_uvarint(const char* field) {
 std::size_t Reader::checked_count(std::int32_t count, ElementSize element, const char* field) {
   const auto wanted = static_cast<std::size_t>(count);
   if (wanted > remaining() / element.wire) {
-    fail(field, std::to_string(count) + " elements announced, only " + std::to_string(remaining()) + " bytes left");
+    fail(field, std::to_string(count) + " elements announced, only " + std::to_string(remaining()) +
+                    " bytes left");
     return 0;
   }
   if (count > kMaxArrayLength) {
-    fail(field, std::to_string(count) + " elements, over the limit of " + std::to_string(kMaxArrayLength));
+    fail(field,
+         std::to_string(count) + " elements, over the limit of " + std::to_string(kMaxArrayLength));
     return 0;
   }
   if (wanted > budget_ / element.memory) {
@@ -54,7 +57,9 @@ void Reader::skip_tag(Tag tag) {
   at_ += tag.size;
 }
 
-void Reader::fail_tag_version(const char* field) { fail(field, "this version has no such tagged field"); }
+void Reader::fail_tag_version(const char* field) {
+  fail(field, "this version has no such tagged field");
+}
 
 void Reader::inside(const char* field, std::optional<std::size_t> index) {
   std::string outer = field;
@@ -63,10 +68,13 @@ void Reader::inside(const char* field, std::optional<std::size_t> index) {
 }
 
 void Reader::fail_short(const char* field, std::size_t wanted) {
-  fail(field, std::to_string(wanted) + " bytes announced, only " + std::to_string(remaining()) + " left");
+  fail(field,
+       std::to_string(wanted) + " bytes announced, only " + std::to_string(remaining()) + " left");
 }
 
-void Reader::fail_null(const char* field) { fail(field, "null where this version has no null"); }
+void Reader::fail_null(const char* field) {
+  fail(field, "null where this version has no null");
+}
 
 void Reader::fail_length(const char* field, std::int32_t length) {
   fail(field, "a string of " + std::to_string(length) + " bytes, over the limit of " +

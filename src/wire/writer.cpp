@@ -27,8 +27,10 @@ Writer::Mark Writer::begin_frame() {
 }
 
 void Writer::end_frame(Mark frame) {
-  const std::uint64_t bytes = size_ - frame.position - kFrameSizeBytes + gap_bytes_ - frame.gap_bytes;
-  CHECK(bytes <= static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max()), "a frame fits an int32");
+  const std::uint64_t bytes =
+      size_ - frame.position - kFrameSizeBytes + gap_bytes_ - frame.gap_bytes;
+  CHECK(bytes <= static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max()),
+        "a frame fits an int32");
   store_be(storage_.data() + frame.position, static_cast<std::int32_t>(bytes));
 }
 
@@ -46,8 +48,10 @@ void Writer::milliseconds(std::chrono::milliseconds value) {
 
 void Writer::text(bool flexible, std::string_view value) {
   value = value.substr(0, static_cast<std::size_t>(kMaxStringLength));
-  if (flexible) uvarint(static_cast<std::uint32_t>(value.size() + 1));
-  else int16(static_cast<std::int16_t>(value.size()));
+  if (flexible)
+    uvarint(static_cast<std::uint32_t>(value.size() + 1));
+  else
+    int16(static_cast<std::int16_t>(value.size()));
   raw(as_bytes(value));
 }
 
@@ -76,7 +80,9 @@ void Writer::records(bool flexible, const ExternalRecords& value) {
 void Writer::end_tag(std::size_t begin) {
   const std::size_t length = size_ - begin;
   uvarint(static_cast<std::uint32_t>(length));  // written behind the value, then rotated before it
-  const auto at = [this](std::size_t position) { return storage_.begin() + static_cast<std::ptrdiff_t>(position); };
+  const auto at = [this](std::size_t position) {
+    return storage_.begin() + static_cast<std::ptrdiff_t>(position);
+  };
   std::rotate(at(begin), at(begin + length), at(size_));
 }
 

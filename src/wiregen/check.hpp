@@ -1,4 +1,5 @@
-// Checks a parsed message and fills in what follows from it: version ranges, struct references, qualified names.
+// Checks a parsed message and fills in what follows from it: version ranges, struct references,
+// qualified names.
 #pragma once
 
 #include "model.hpp"

@@ -5,23 +5,32 @@
 namespace kanal::wiregen {
 namespace {
 
-std::string quoted(const std::string& text) { return "\"" + text + "\""; }
+std::string quoted(const std::string& text) {
+  return "\"" + text + "\"";
+}
 
 /// The expression that reads one value which is not null and no array.
 std::string read_value(const Field& field, const std::string& flexible) {
   const std::string name = quoted(field.name);
   switch (field.kind()) {
-    case Kind::kBool: return "in.boolean(" + name + ")";
-    case Kind::kString: return "in.text(" + flexible + ", " + name + ")";
-    case Kind::kBytes: return "in.blob(" + flexible + ", " + name + ")";
-    default: break;
+    case Kind::kBool:
+      return "in.boolean(" + name + ")";
+    case Kind::kString:
+      return "in.text(" + flexible + ", " + name + ")";
+    case Kind::kBytes:
+      return "in.blob(" + flexible + ", " + name + ")";
+    default:
+      break;
   }
   const std::string raw = "in." + wire_name(field.kind()) + "(" + name + ")";
   switch (field.type->wrap) {
     case Wrap::kStrong:
-    case Wrap::kMilliseconds: return field.type->cpp + "(" + raw + ")";
-    case Wrap::kErrorCode: return "static_cast<ErrorCode>(" + raw + ")";
-    case Wrap::kPlain: break;
+    case Wrap::kMilliseconds:
+      return field.type->cpp + "(" + raw + ")";
+    case Wrap::kErrorCode:
+      return "static_cast<ErrorCode>(" + raw + ")";
+    case Wrap::kPlain:
+      break;
   }
   return raw;
 }
@@ -29,17 +38,26 @@ std::string read_value(const Field& field, const std::string& flexible) {
 /// The statement that writes one value which is not null and no array.
 std::string write_value(const Field& field, const std::string& flexible, const std::string& value) {
   switch (field.kind()) {
-    case Kind::kBool: return "out.boolean(" + value + ");";
-    case Kind::kString: return "out.text(" + flexible + ", " + value + ");";
-    case Kind::kBytes: return "out.blob(" + flexible + ", " + value + ");";
-    case Kind::kStruct: return "write(out, version, " + value + ");";
-    default: break;
+    case Kind::kBool:
+      return "out.boolean(" + value + ");";
+    case Kind::kString:
+      return "out.text(" + flexible + ", " + value + ");";
+    case Kind::kBytes:
+      return "out.blob(" + flexible + ", " + value + ");";
+    case Kind::kStruct:
+      return "write(out, version, " + value + ");";
+    default:
+      break;
   }
   switch (field.type->wrap) {
-    case Wrap::kStrong: return "out." + wire_name(field.kind()) + "(" + value + ".value());";
-    case Wrap::kMilliseconds: return "out.milliseconds(" + value + ");";
-    case Wrap::kErrorCode: return "out.int16(static_cast<std::int16_t>(" + value + "));";
-    case Wrap::kPlain: break;
+    case Wrap::kStrong:
+      return "out." + wire_name(field.kind()) + "(" + value + ".value());";
+    case Wrap::kMilliseconds:
+      return "out.milliseconds(" + value + ");";
+    case Wrap::kErrorCode:
+      return "out.int16(static_cast<std::int16_t>(" + value + "));";
+    case Wrap::kPlain:
+      break;
   }
   return "out." + wire_name(field.kind()) + "(" + value + ");";
 }
@@ -51,7 +69,8 @@ class StructCodec {
       : out_(out), structure_(structure), message_(message) {}
 
   void emit_read() {
-    open_function("void read(Reader& in, [[maybe_unused]] std::int16_t version, " + structure_.qualified + "& value) {");
+    open_function("void read(Reader& in, [[maybe_unused]] std::int16_t version, " +
+                  structure_.qualified + "& value) {");
     for (const Field& field : structure_.fields) {
       if (!field.tagged()) in_versions(field, [&] { read_field(field); });
     }
@@ -61,8 +80,9 @@ class StructCodec {
   }
 
   void emit_write() {
-    open_function("void write(Writer& out, [[maybe_unused]] std::int16_t version, [[maybe_unused]] const " +
-                  structure_.qualified + "& value) {");
+    open_function(
+        "void write(Writer& out, [[maybe_unused]] std::int16_t version, [[maybe_unused]] const " +
+        structure_.qualified + "& value) {");
     for (const Field& field : structure_.fields) {
       if (!field.tagged()) in_versions(field, [&] { write_field(field); });
     }
@@ -72,14 +92,21 @@ class StructCodec {
   }
 
  private:
-  [[nodiscard]] bool ever_flexible() const { return message_.flexible_from <= structure_.versions.max; }
-  [[nodiscard]] bool always_flexible() const { return message_.flexible_from <= structure_.versions.min; }
+  [[nodiscard]] bool ever_flexible() const {
+    return message_.flexible_from <= structure_.versions.max;
+  }
+  [[nodiscard]] bool always_flexible() const {
+    return message_.flexible_from <= structure_.versions.min;
+  }
 
   void open_function(const std::string& head) {
     out_.open(head);
-    if (always_flexible()) out_.line("[[maybe_unused]] constexpr bool flexible = true;");
-    else if (!ever_flexible()) out_.line("[[maybe_unused]] constexpr bool flexible = false;");
-    else out_.line("const bool flexible = version >= " + std::to_string(message_.flexible_from) + ";");
+    if (always_flexible())
+      out_.line("[[maybe_unused]] constexpr bool flexible = true;");
+    else if (!ever_flexible())
+      out_.line("[[maybe_unused]] constexpr bool flexible = false;");
+    else
+      out_.line("const bool flexible = version >= " + std::to_string(message_.flexible_from) + ";");
   }
 
   [[nodiscard]] static std::string flexible_of(const Field& field) {
@@ -111,23 +138,34 @@ class StructCodec {
     const std::string arguments = "(" + flexible_of(field) + ", " + quoted(field.name) + ")";
     if (field.is_array) return read_array(field);
     switch (field.kind()) {
-      case Kind::kRecords: return out_.line(target + (message_.views ? " = in.nullable_blob" + arguments
-                                                                     : " = inline_records(in.nullable_blob" + arguments + ")") + ";");
-      case Kind::kStruct: return read_struct(field);
+      case Kind::kRecords:
+        return out_.line(target +
+                         (message_.views ? " = in.nullable_blob" + arguments
+                                         : " = inline_records(in.nullable_blob" + arguments + ")") +
+                         ";");
+      case Kind::kStruct:
+        return read_struct(field);
       case Kind::kString:
-      case Kind::kBytes: break;
-      default: return out_.line(target + " = " + read_value(field, flexible_of(field)) + ";");
+      case Kind::kBytes:
+        break;
+      default:
+        return out_.line(target + " = " + read_value(field, flexible_of(field)) + ";");
     }
     const bool text = field.kind() == Kind::kString;
-    const std::string not_null = assign(field, target, std::string("in.") + (text ? "text" : "blob") + arguments);
+    const std::string not_null =
+        assign(field, target, std::string("in.") + (text ? "text" : "blob") + arguments);
     if (!field.can_be_null()) return out_.line(not_null);
     by_nullability(
         field,
-        [&] { out_.line(assign(field, target, std::string("in.nullable_") + (text ? "text" : "blob") + arguments)); },
+        [&] {
+          out_.line(assign(field, target,
+                           std::string("in.nullable_") + (text ? "text" : "blob") + arguments));
+        },
         [&] { out_.line(not_null); });
   }
 
-  [[nodiscard]] std::string assign(const Field& field, const std::string& target, const std::string& read) const {
+  [[nodiscard]] std::string assign(const Field& field, const std::string& target,
+                                   const std::string& read) const {
     const bool copies = field.kind() == Kind::kBytes && !message_.views;
     return target + " = " + (copies ? "copied(" + read + ")" : read) + ";";
   }
@@ -149,8 +187,9 @@ class StructCodec {
 
   void read_array(const Field& field) {
     const std::string element = cpp_element_type(field, message_.views);
-    const std::string arguments = "(" + flexible_of(field) + ", {" + std::to_string(min_element_size(field)) +
-                                  ", sizeof(" + element + ")}, " + quoted(field.name) + ")";
+    const std::string arguments = "(" + flexible_of(field) + ", {" +
+                                  std::to_string(min_element_size(field)) + ", sizeof(" + element +
+                                  ")}, " + quoted(field.name) + ")";
     const std::string target = "value." + field.name;
     if (!field.can_be_null()) {
       out_.open("{");
@@ -161,8 +200,9 @@ class StructCodec {
     }
     out_.open("{");
     out_.line("std::optional<std::size_t> size;");
-    by_nullability(field, [&] { out_.line("size = in.nullable_array_size" + arguments + ";"); },
-                   [&] { out_.line("size = in.array_size" + arguments + ";"); });
+    by_nullability(
+        field, [&] { out_.line("size = in.nullable_array_size" + arguments + ";"); },
+        [&] { out_.line("size = in.array_size" + arguments + ";"); });
     out_.line("if (!size) " + target + ".reset();");
     out_.open("if (size) {");
     out_.line("const std::size_t count = *size;");
@@ -218,7 +258,8 @@ class StructCodec {
       if (!field.tagged()) continue;
       out_.open("case " + std::to_string(*field.tag) + ": {");
       const std::string when = tag_condition(field);
-      if (!when.empty()) out_.line("if (!(" + when + ")) return in.fail_tag_version(" + quoted(field.name) + ");");
+      if (!when.empty())
+        out_.line("if (!(" + when + ")) return in.fail_tag_version(" + quoted(field.name) + ");");
       read_field(field);
       out_.line("break;");
       out_.close();
@@ -240,7 +281,11 @@ class StructCodec {
     if (field.kind() == Kind::kStruct) return write_nullable_struct(field);
     const bool text = field.kind() == Kind::kString;
     by_nullability(
-        field, [&] { out_.line(std::string("out.nullable_") + (text ? "text(" : "blob(") + flexible + ", view(" + source + "));"); },
+        field,
+        [&] {
+          out_.line(std::string("out.nullable_") + (text ? "text(" : "blob(") + flexible +
+                    ", view(" + source + "));");
+        },
         [&] { out_.line(write_value(field, flexible, "or_empty(" + source + ")")); });
   }
 
@@ -252,7 +297,10 @@ class StructCodec {
           out_.line("out.int8(" + source + " ? 1 : -1);");
           out_.line("if (" + source + ") write(out, version, *" + source + ");");
         },
-        [&] { out_.line("write(out, version, " + source + ".value_or(" + field.structure->qualified + "{}));"); });
+        [&] {
+          out_.line("write(out, version, " + source + ".value_or(" + field.structure->qualified +
+                    "{}));");
+        });
   }
 
   void write_array(const Field& field) {
@@ -266,24 +314,30 @@ class StructCodec {
     out_.open("if (" + source + ") {");
     elements("(*" + source + ")");
     out_.otherwise();
-    by_nullability(field, [&] { out_.line("out.null_array(" + flexible + ");"); },
-                   [&] { out_.line("out.array_size(" + flexible + ", 0);"); });
+    by_nullability(
+        field, [&] { out_.line("out.null_array(" + flexible + ");"); },
+        [&] { out_.line("out.array_size(" + flexible + ", 0);"); });
     out_.close();
   }
 
   /// Within the flexible versions.
   [[nodiscard]] std::string tag_condition(const Field& field) const {
-    const Versions flexible{std::max(message_.flexible_from, structure_.versions.min), structure_.versions.max};
+    const Versions flexible{std::max(message_.flexible_from, structure_.versions.min),
+                            structure_.versions.max};
     return condition(field.versions, flexible);
   }
 
   /// Kafka writes a tagged field only where it differs from its default.
   [[nodiscard]] static std::string differs(const Field& field) {
     const std::string source = "value." + field.name;
-    if (field.can_be_null()) return field.default_null ? source + ".has_value()" : "!" + source + " || !" + source + "->empty()";
-    if (field.is_array || field.kind() == Kind::kString || field.kind() == Kind::kBytes) return "!" + source + ".empty()";
+    if (field.can_be_null())
+      return field.default_null ? source + ".has_value()"
+                                : "!" + source + " || !" + source + "->empty()";
+    if (field.is_array || field.kind() == Kind::kString || field.kind() == Kind::kBytes)
+      return "!" + source + ".empty()";
     if (field.kind() == Kind::kUuid) return "!" + source + ".is_zero()";
-    if (field.kind() == Kind::kStruct) return "!(" + source + " == " + field.structure->qualified + "{})";
+    if (field.kind() == Kind::kStruct)
+      return "!(" + source + " == " + field.structure->qualified + "{})";
     return source + " != " + default_value(field);
   }
 
@@ -299,8 +353,8 @@ class StructCodec {
     std::string count;
     for (const Field* field : tagged) {
       const std::string when = tag_condition(*field);
-      out_.line("const bool has_" + field->name + " = " + (when.empty() ? "" : "(" + when + ") && ") + "(" +
-                differs(*field) + ");");
+      out_.line("const bool has_" + field->name + " = " +
+                (when.empty() ? "" : "(" + when + ") && ") + "(" + differs(*field) + ");");
       count += (count.empty() ? "" : " + ") + std::string("has_") + field->name;
     }
     out_.line("out.uvarint(static_cast<std::uint32_t>(" + count + "));");
@@ -336,11 +390,13 @@ void emit_message(Lines& out, const Message& message) {
   out.line("if (version < " + message.name + "::kMinVersion || version > " + message.name +
            "::kMaxVersion) return wrong_version(" + spoken + ", version" + code + ");");
   out.line("read(in, version, into);");
-  out.line("if (in.failed()) return std::unexpected(in.error(" + spoken + ", version" + code + "));");
+  out.line("if (in.failed()) return std::unexpected(in.error(" + spoken + ", version" + code +
+           "));");
   out.line("return {};");
   out.close();
   out.line();
-  out.line("void encode(Writer& out, std::int16_t version, const " + message.name + "& value) { write(out, version, value); }");
+  out.line("void encode(Writer& out, std::int16_t version, const " + message.name +
+           "& value) { write(out, version, value); }");
   out.line();
 }
 
@@ -350,7 +406,8 @@ std::string emit_codecs(const std::vector<const Api*>& apis, const std::vector<M
   Lines out;
   out.line(kGeneratedNotice);
   if (!headers.empty()) out.line("#include \"kanal/wire/headers.hpp\"");
-  for (const Api* api : apis) out.line("#include \"kanal/wire/messages/" + api->snake_name + ".hpp\"");
+  for (const Api* api : apis)
+    out.line("#include \"kanal/wire/messages/" + api->snake_name + ".hpp\"");
   out.line("#include \"codec_support.hpp\"");
   out.line();
   out.line("namespace kanal::wire {");
@@ -385,10 +442,13 @@ std::string emit_stored_codecs(const std::vector<Message>& records) {
   out.line("Reader in = Reader::read_only(record);");
   out.line("const std::int16_t type = in.int16(\"record type\");");
   out.line("const std::int16_t version = in.int16(\"record version\");");
-  out.line("if (in.failed()) return std::unexpected(in.error(\"stored record\", version, ErrorCode::KAFKA_STORAGE_ERROR));");
+  out.line(
+      "if (in.failed()) return std::unexpected(in.error(\"stored record\", version, "
+      "ErrorCode::KAFKA_STORAGE_ERROR));");
   out.open("switch (type) {");
   for (const Message& message : records) {
-    out.line("case " + message.name + "::kRecordType: return decode_whole<StoredRecord, " + message.name + ">(in, version);");
+    out.line("case " + message.name + "::kRecordType: return decode_whole<StoredRecord, " +
+             message.name + ">(in, version);");
   }
   out.line("default: return unknown_record(type);");
   out.close();

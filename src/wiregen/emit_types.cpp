@@ -7,11 +7,16 @@ namespace {
 
 std::string plain_type(const Field& field, bool views) {
   switch (field.kind()) {
-    case Kind::kString: return views ? "std::string_view" : "std::string";
-    case Kind::kBytes: return views ? "Bytes" : "Buffer";
-    case Kind::kRecords: return views ? "std::optional<MutableBytes>" : "ExternalRecords";
-    case Kind::kStruct: return field.structure->name;
-    default: return field.type->cpp;
+    case Kind::kString:
+      return views ? "std::string_view" : "std::string";
+    case Kind::kBytes:
+      return views ? "Bytes" : "Buffer";
+    case Kind::kRecords:
+      return views ? "std::optional<MutableBytes>" : "ExternalRecords";
+    case Kind::kStruct:
+      return field.structure->name;
+    default:
+      return field.type->cpp;
   }
 }
 
@@ -24,8 +29,10 @@ std::string initialiser(const Field& field) {
     case Kind::kBytes:
     case Kind::kRecords:
     case Kind::kUuid:
-    case Kind::kStruct: return "";
-    default: break;
+    case Kind::kStruct:
+      return "";
+    default:
+      break;
   }
   const std::string value = default_value(field);
   if (field.type->wrap == Wrap::kStrong || field.type->wrap == Wrap::kMilliseconds) {
@@ -36,13 +43,15 @@ std::string initialiser(const Field& field) {
 
 bool holds_raw_bytes(const Struct& structure, bool views) {
   return views && std::ranges::any_of(structure.fields, [](const Field& field) {
-    return field.kind() == Kind::kBytes || field.kind() == Kind::kRecords;
-  });
+           return field.kind() == Kind::kBytes || field.kind() == Kind::kRecords;
+         });
 }
 
 std::string version_comment(const Field& field, Versions served) {
   std::string text;
-  const auto add = [&text](const std::string& part) { text += (text.empty() ? "  // " : ", ") + part; };
+  const auto add = [&text](const std::string& part) {
+    text += (text.empty() ? "  // " : ", ") + part;
+  };
   if (field.versions.min > served.min) add("v" + std::to_string(field.versions.min) + "+");
   if (field.versions.max < served.max) add("up to v" + std::to_string(field.versions.max));
   if (field.tagged()) add("tag " + std::to_string(*field.tag));
@@ -52,15 +61,18 @@ std::string version_comment(const Field& field, Versions served) {
 
 void emit_equality(Lines& out, const Struct& structure, bool views) {
   if (!holds_raw_bytes(structure, views)) {
-    out.line("friend bool operator==(const " + structure.name + "&, const " + structure.name + "&) = default;");
+    out.line("friend bool operator==(const " + structure.name + "&, const " + structure.name +
+             "&) = default;");
     return;
   }
-  out.open("friend bool operator==(const " + structure.name + "& a, const " + structure.name + "& b) {");
+  out.open("friend bool operator==(const " + structure.name + "& a, const " + structure.name +
+           "& b) {");
   std::string same;
   for (const Field& field : structure.fields) {
     const bool raw = field.kind() == Kind::kBytes || field.kind() == Kind::kRecords;
     same += (same.empty() ? "" : " && ") +
-            (raw ? "same_bytes(a." + field.name + ", b." + field.name + ")" : "a." + field.name + " == b." + field.name);
+            (raw ? "same_bytes(a." + field.name + ", b." + field.name + ")"
+                 : "a." + field.name + " == b." + field.name);
   }
   out.line("return " + same + ";");
   out.close();
@@ -82,13 +94,18 @@ void emit_struct(Lines& out, const Struct& structure, const Message& message) {
 
 void emit_message(Lines& out, const Message& message, const Api* api) {
   out.open("struct " + message.name + " {");
-  if (api != nullptr) out.line("static constexpr std::int16_t kApiKey = " + std::to_string(api->key) + ";");
+  if (api != nullptr)
+    out.line("static constexpr std::int16_t kApiKey = " + std::to_string(api->key) + ";");
   if (message.role == Role::kRecord) {
-    out.line("static constexpr std::int16_t kRecordType = " + std::to_string(message.record_type) + ";");
+    out.line("static constexpr std::int16_t kRecordType = " + std::to_string(message.record_type) +
+             ";");
   }
-  out.line("static constexpr std::int16_t kMinVersion = " + std::to_string(message.versions.min) + ";");
-  out.line("static constexpr std::int16_t kMaxVersion = " + std::to_string(message.versions.max) + ";");
-  out.line("static constexpr std::int16_t kFlexibleFrom = " + std::to_string(message.flexible_from) + ";");
+  out.line("static constexpr std::int16_t kMinVersion = " + std::to_string(message.versions.min) +
+           ";");
+  out.line("static constexpr std::int16_t kMaxVersion = " + std::to_string(message.versions.max) +
+           ";");
+  out.line("static constexpr std::int16_t kFlexibleFrom = " +
+           std::to_string(message.flexible_from) + ";");
   out.line();
   for (const auto& common : message.common) {
     out.open("struct " + common->name + " {");
@@ -97,7 +114,8 @@ void emit_message(Lines& out, const Message& message, const Api* api) {
   }
   emit_struct(out, message.root, message);
   out.close("};");
-  out.line("[[nodiscard]] Result<void> decode(Reader& in, std::int16_t version, " + message.name + "& into);");
+  out.line("[[nodiscard]] Result<void> decode(Reader& in, std::int16_t version, " + message.name +
+           "& into);");
   out.line("void encode(Writer& out, std::int16_t version, const " + message.name + "& value);");
   out.line();
 }
@@ -129,9 +147,12 @@ std::string default_value(const Field& field) {
   if (number == "-2147483648") number = "std::numeric_limits<std::int32_t>::min()";
   switch (field.type->wrap) {
     case Wrap::kStrong:
-    case Wrap::kMilliseconds: return field.type->cpp + "(" + number + ")";
-    case Wrap::kErrorCode: return number == "0" ? "ErrorCode::NONE" : "static_cast<ErrorCode>(" + number + ")";
-    case Wrap::kPlain: break;
+    case Wrap::kMilliseconds:
+      return field.type->cpp + "(" + number + ")";
+    case Wrap::kErrorCode:
+      return number == "0" ? "ErrorCode::NONE" : "static_cast<ErrorCode>(" + number + ")";
+    case Wrap::kPlain:
+      break;
   }
   return number;
 }
@@ -139,20 +160,24 @@ std::string default_value(const Field& field) {
 std::string condition(Versions range, Versions served) {
   std::string text;
   if (range.min > served.min) text = "version >= " + std::to_string(range.min);
-  if (range.max < served.max) text += (text.empty() ? "" : " && ") + ("version <= " + std::to_string(range.max));
+  if (range.max < served.max)
+    text += (text.empty() ? "" : " && ") + ("version <= " + std::to_string(range.max));
   return text;
 }
 
 std::string spoken_name(const Message& message) {
-  if (message.role == Role::kRequest) return message.name.substr(0, message.name.size() - 7) + " request";
-  if (message.role == Role::kResponse) return message.name.substr(0, message.name.size() - 8) + " response";
+  if (message.role == Role::kRequest)
+    return message.name.substr(0, message.name.size() - 7) + " request";
+  if (message.role == Role::kResponse)
+    return message.name.substr(0, message.name.size() - 8) + " response";
   return message.name;
 }
 
 std::string emit_api_header(const Api& api) {
   Lines out;
   begin_header(out, api.name + ", API key " + std::to_string(api.key) + ", versions " +
-                        std::to_string(api.versions.min) + " to " + std::to_string(api.versions.max) +
+                        std::to_string(api.versions.min) + " to " +
+                        std::to_string(api.versions.max) +
                         ". Views in a request point into its frame, which must outlive it.");
   out.line("namespace kanal::wire {");
   out.line();
@@ -189,7 +214,9 @@ std::string emit_stored_header(const std::vector<Message>& records) {
     variants += (variants.empty() ? "" : ", ") + message.name;
   }
   out.line("using StoredRecord = std::variant<" + variants + ">;");
-  out.line("/// The reverse. KAFKA_STORAGE_ERROR for an unknown type, a newer version, damage or bytes left over.");
+  out.line(
+      "/// The reverse. KAFKA_STORAGE_ERROR for an unknown type, a newer version, damage or bytes "
+      "left over.");
   out.line("[[nodiscard]] Result<StoredRecord> decode_stored(Bytes record);");
   out.line();
   out.line("}  // namespace kanal::wire");

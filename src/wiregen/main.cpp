@@ -1,5 +1,6 @@
-// wiregen SCHEMA_DIRECTORY OUTPUT_DIRECTORY: reads the schemas, writes headers, codecs, routes, test cases and docs.
-// A file is only touched if its text changes, so that an edited schema recompiles what depends on it and no more.
+// wiregen SCHEMA_DIRECTORY OUTPUT_DIRECTORY: reads the schemas, writes headers, codecs, routes,
+// test cases and docs. A file is only touched if its text changes, so that an edited schema
+// recompiles what depends on it and no more.
 #include "emit.hpp"
 #include "parse.hpp"
 
@@ -12,7 +13,8 @@
 namespace kanal::wiregen {
 namespace {
 
-constexpr int kCodecFiles = 4;  // an API's codec goes to file key % 4: adding one recompiles one file
+constexpr int kCodecFiles =
+    4;  // an API's codec goes to file key % 4: adding one recompiles one file
 
 void write_if_changed(const std::filesystem::path& path, const std::string& text) {
   std::ifstream old(path, std::ios::binary);

@@ -64,18 +64,26 @@ int min_size(const Field& field, const Message& message, int version) {
   if (field.is_array) return flexible ? 1 : 4;
   switch (field.kind()) {
     case Kind::kBool:
-    case Kind::kInt8: return 1;
+    case Kind::kInt8:
+      return 1;
     case Kind::kInt16:
-    case Kind::kUint16: return 2;
+    case Kind::kUint16:
+      return 2;
     case Kind::kInt32:
-    case Kind::kUint32: return 4;
+    case Kind::kUint32:
+      return 4;
     case Kind::kInt64:
-    case Kind::kFloat64: return 8;
-    case Kind::kUuid: return 16;
-    case Kind::kString: return flexible ? 1 : 2;
+    case Kind::kFloat64:
+      return 8;
+    case Kind::kUuid:
+      return 16;
+    case Kind::kString:
+      return flexible ? 1 : 2;
     case Kind::kBytes:
-    case Kind::kRecords: return flexible ? 1 : 4;
-    case Kind::kStruct: return field.nullable.empty() ? min_size(*field.structure, message, version) : 1;
+    case Kind::kRecords:
+      return flexible ? 1 : 4;
+    case Kind::kStruct:
+      return field.nullable.empty() ? min_size(*field.structure, message, version) : 1;
   }
   return 1;
 }

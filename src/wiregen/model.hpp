@@ -1,5 +1,6 @@
-// The protocol as wiregen sees it: parsed from src/wire/schema, checked, then only read by the emitters.
-// Used by the generator and by the test that holds the schemas against Kafka's own; single-threaded.
+// The protocol as wiregen sees it: parsed from src/wire/schema, checked, then only read by the
+// emitters. Used by the generator and by the test that holds the schemas against Kafka's own;
+// single-threaded.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,8 @@ class SchemaError : public std::runtime_error {
 
 inline constexpr int kForever = std::numeric_limits<std::int16_t>::max();
 
-/// An inclusive range of versions; empty if max < min. "9+" ends at kForever until the checker cuts it.
+/// An inclusive range of versions; empty if max < min. "9+" ends at kForever until the checker cuts
+/// it.
 struct Versions {
   int min = 0;
   int max = -1;
@@ -31,14 +33,27 @@ struct Versions {
   friend bool operator==(const Versions&, const Versions&) = default;
 };
 
-enum class Kind { kBool, kInt8, kInt16, kInt32, kInt64, kUint16, kUint32, kFloat64, kUuid, kString, kBytes, kRecords,
-                  kStruct };
+enum class Kind {
+  kBool,
+  kInt8,
+  kInt16,
+  kInt32,
+  kInt64,
+  kUint16,
+  kUint32,
+  kFloat64,
+  kUuid,
+  kString,
+  kBytes,
+  kRecords,
+  kStruct
+};
 enum class Wrap { kPlain, kStrong, kErrorCode, kMilliseconds };  // what a number is in C++
 
 struct Type {
-  std::string name;       // as written in schemas
+  std::string name;  // as written in schemas
   Kind kind;
-  std::string cpp;        // for numbers and uuid
+  std::string cpp;  // for numbers and uuid
   Wrap wrap = Wrap::kPlain;
 };
 /// nullptr for a name that is not a built-in type.
@@ -50,19 +65,19 @@ struct Struct;
 
 struct Field {
   std::string name;
-  std::string type_name;                 // without []
+  std::string type_name;  // without []
   bool is_array = false;
-  const Type* type = nullptr;            // set for built-in types
-  Struct* structure = nullptr;           // set by the checker for struct types
-  std::unique_ptr<Struct> nested;        // owned where the struct is written in place
+  const Type* type = nullptr;      // set for built-in types
+  Struct* structure = nullptr;     // set by the checker for struct types
+  std::unique_ptr<Struct> nested;  // owned where the struct is written in place
   std::optional<int> since, until;
-  Versions versions;                     // set by the checker: where the field is on the wire
-  std::optional<Versions> nullable_text; // as written
-  Versions nullable;                     // set by the checker
+  Versions versions;                      // set by the checker: where the field is on the wire
+  std::optional<Versions> nullable_text;  // as written
+  Versions nullable;                      // set by the checker
   std::optional<std::string> default_text;
   bool default_null = false;
   std::optional<int> tag;
-  bool always_inflexible = false;        // `flexible: false`
+  bool always_inflexible = false;  // `flexible: false`
   std::string notes;
   int line = 0;
 
@@ -73,43 +88,43 @@ struct Field {
 
 struct Struct {
   std::string name;
-  std::string qualified;                 // set by the checker: "ProduceRequest::Topic"
+  std::string qualified;  // set by the checker: "ProduceRequest::Topic"
   std::vector<Field> fields;
-  Versions versions;                     // set by the checker
+  Versions versions;  // set by the checker
   int line = 0;
 };
 
 enum class Role { kRequest, kResponse, kHeader, kRecord };
 
 struct Message {
-  std::string name;                      // "ProduceRequest"
+  std::string name;  // "ProduceRequest"
   Role role = Role::kRequest;
   Versions versions;
   int flexible_from = kForever;
   std::vector<std::unique_ptr<Struct>> common;
   Struct root;
-  bool views = false;                    // strings and bytes are views into the frame
-  int record_type = 0;                   // Role::kRecord
-  std::string channel;                   // Role::kRecord
+  bool views = false;   // strings and bytes are views into the frame
+  int record_type = 0;  // Role::kRecord
+  std::string channel;  // Role::kRecord
   std::map<int, std::string> notes;
   std::string file;
 };
 
 struct Api {
   int key = 0;
-  std::string name;                      // "Produce"
-  std::string snake_name;                // "produce"
+  std::string name;        // "Produce"
+  std::string snake_name;  // "produce"
   Versions versions;
   int advertised_min = 0;
   int flexible_from = kForever;
-  std::optional<int> response_header;    // where it does not follow `flexible`
+  std::optional<int> response_header;  // where it does not follow `flexible`
   std::map<int, std::string> notes;
   Message request, response;
   std::string file;
 };
 
 struct Protocol {
-  std::vector<Api> apis;                 // by rising key
+  std::vector<Api> apis;  // by rising key
   std::vector<Message> headers;
   std::vector<Message> records;
 };

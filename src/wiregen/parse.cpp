@@ -29,7 +29,8 @@ class Map {
       if (std::ranges::find(keys, std::string_view(key)) == keys.end()) {
         throw SchemaError(file_, line, "unknown key '" + key + "'");
       }
-      if (!seen.insert(key).second) throw SchemaError(file_, line, "key '" + key + "' is written twice");
+      if (!seen.insert(key).second)
+        throw SchemaError(file_, line, "key '" + key + "' is written twice");
     }
   }
 
@@ -41,7 +42,8 @@ class Map {
   }
   [[nodiscard]] std::string text(const char* key) const {
     const YAML::Node node = at(key);
-    if (!node.IsScalar()) throw SchemaError(file_, node.Mark().line + 1, std::string("'") + key + "' must be a word");
+    if (!node.IsScalar())
+      throw SchemaError(file_, node.Mark().line + 1, std::string("'") + key + "' must be a word");
     return node.Scalar();
   }
   [[nodiscard]] std::string text_or(const char* key, const std::string& other) const {
@@ -60,7 +62,8 @@ class Map {
     if (value.ends_with('+')) return {to_number(value.substr(0, value.size() - 1), key), kForever};
     const auto dash = value.find('-');
     if (dash == std::string::npos) return {to_number(value, key), to_number(value, key)};
-    const Versions range{to_number(value.substr(0, dash), key), to_number(value.substr(dash + 1), key)};
+    const Versions range{to_number(value.substr(0, dash), key),
+                         to_number(value.substr(dash + 1), key)};
     if (range.empty()) fail_key(key, "a range from low to high", value);
     return range;
   }
@@ -75,14 +78,16 @@ class Map {
   [[noreturn]] void fail(const std::string& what) const { throw SchemaError(file_, line(), what); }
 
  private:
-  [[noreturn]] void fail_key(const char* key, const std::string& wanted, const std::string& value) const {
+  [[noreturn]] void fail_key(const char* key, const std::string& wanted,
+                             const std::string& value) const {
     throw SchemaError(file_, node_[key].Mark().line + 1,
                       std::string("'") + key + "' must be " + wanted + ", not '" + value + "'");
   }
   [[nodiscard]] int to_number(const std::string& value, const char* key) const {
     int number = 0;
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-    if (error != std::errc() || end != value.data() + value.size() || number < 0 || number > kForever) {
+    if (error != std::errc() || end != value.data() + value.size() || number < 0 ||
+        number > kForever) {
       fail_key(key, "a small number", value);
     }
     return number;
@@ -94,7 +99,8 @@ class Map {
 
 std::vector<Field> parse_fields(const std::string& file, const YAML::Node& list);
 
-Struct parse_struct(const std::string& file, const std::string& name, const YAML::Node& fields, int line) {
+Struct parse_struct(const std::string& file, const std::string& name, const YAML::Node& fields,
+                    int line) {
   Struct structure;
   structure.name = name;
   structure.line = line;
@@ -103,8 +109,9 @@ Struct parse_struct(const std::string& file, const std::string& name, const YAML
 }
 
 Field parse_field(const std::string& file, const YAML::Node& node) {
-  const Map map(file, node, {"name", "type", "since", "until", "nullable", "default", "tag", "flexible", "fields",
-                             "notes"});
+  const Map map(file, node,
+                {"name", "type", "since", "until", "nullable", "default", "tag", "flexible",
+                 "fields", "notes"});
   Field field;
   field.line = map.line();
   field.name = map.text("name");
@@ -115,22 +122,27 @@ Field parse_field(const std::string& file, const YAML::Node& node) {
   }
   if (map.has("since")) field.since = map.number("since");
   if (map.has("until")) field.until = map.number("until");
-  if (map.has("nullable") && map.text("nullable") != "false") field.nullable_text = map.versions("nullable");
+  if (map.has("nullable") && map.text("nullable") != "false")
+    field.nullable_text = map.versions("nullable");
   if (map.has("default")) {
-    if (map.at("default").IsNull()) field.default_null = true;
-    else field.default_text = map.text("default");
+    if (map.at("default").IsNull())
+      field.default_null = true;
+    else
+      field.default_text = map.text("default");
   }
   if (map.has("tag")) field.tag = map.number("tag");
   if (map.has("flexible")) field.always_inflexible = !map.boolean("flexible");
   if (map.has("fields")) {
-    field.nested = std::make_unique<Struct>(parse_struct(file, field.type_name, map.at("fields"), field.line));
+    field.nested =
+        std::make_unique<Struct>(parse_struct(file, field.type_name, map.at("fields"), field.line));
   }
   field.notes = map.text_or("notes", "");
   return field;
 }
 
 std::vector<Field> parse_fields(const std::string& file, const YAML::Node& list) {
-  if (!list.IsSequence()) throw SchemaError(file, list.Mark().line + 1, "a list of fields is expected here");
+  if (!list.IsSequence())
+    throw SchemaError(file, list.Mark().line + 1, "a list of fields is expected here");
   std::vector<Field> fields;
   for (const YAML::Node& node : list) fields.push_back(parse_field(file, node));
   return fields;
@@ -141,8 +153,8 @@ std::vector<std::unique_ptr<Struct>> parse_common(const std::string& file, const
   if (!map.has("structs")) return common;
   for (const YAML::Node& node : map.at("structs")) {
     const Map entry(file, node, {"name", "fields"});
-    common.push_back(
-        std::make_unique<Struct>(parse_struct(file, entry.text("name"), entry.at("fields"), entry.line())));
+    common.push_back(std::make_unique<Struct>(
+        parse_struct(file, entry.text("name"), entry.at("fields"), entry.line())));
   }
   return common;
 }
@@ -159,14 +171,16 @@ int flexible_from(const std::string& file, const Map& map, Versions served) {
   if (map.text("flexible") == "none") return kForever;
   const Versions flexible = map.versions("flexible");
   if (flexible.max != kForever || flexible.min > served.max) {
-    throw SchemaError(file, map.line(), "'flexible' must be none or like 3+, starting at a served version");
+    throw SchemaError(file, map.line(),
+                      "'flexible' must be none or like 3+, starting at a served version");
   }
   return flexible.min;
 }
 
 void check_notes(const Map& map, const std::map<int, std::string>& notes, Versions served) {
   for (const auto& [version, note] : notes) {
-    if (!served.contains(version)) map.fail("a note for version " + std::to_string(version) + ", which is not served");
+    if (!served.contains(version))
+      map.fail("a note for version " + std::to_string(version) + ", which is not served");
   }
 }
 
@@ -208,8 +222,9 @@ std::string read_text(const std::filesystem::path& path) {
 
 Api load_api(const std::string& file, const std::string& text) {
   const YAML::Node root = parse_yaml(file, text);
-  const Map map(file, root, {"api", "versions", "advertise", "flexible", "response_header", "notes", "structs",
-                             "request", "response"});
+  const Map map(file, root,
+                {"api", "versions", "advertise", "flexible", "response_header", "notes", "structs",
+                 "request", "response"});
   Api api;
   api.file = file;
   std::tie(api.key, api.snake_name) = split_file_name(file);
@@ -229,7 +244,8 @@ Api load_api(const std::string& file, const std::string& text) {
   api.response = body_message(api, map, Role::kResponse);
   for (const auto& common : parse_common(file, map)) {
     const auto uses = [&](const Message& message) {
-      return std::ranges::any_of(message.common, [&](const auto& it) { return it->name == common->name; });
+      return std::ranges::any_of(message.common,
+                                 [&](const auto& it) { return it->name == common->name; });
     };
     if (!uses(api.request) && !uses(api.response)) {
       throw SchemaError(file, common->line, "struct '" + common->name + "' is not used");
@@ -245,7 +261,9 @@ std::vector<Message> load_messages(const std::string& file, const std::string& t
   std::vector<Message> messages;
   std::set<int> types;
   for (const YAML::Node& node : top.at(headers ? "headers" : "records")) {
-    const Map map(file, node, {"name", "type", "channel", "versions", "flexible", "notes", "structs", "fields"});
+    const Map map(
+        file, node,
+        {"name", "type", "channel", "versions", "flexible", "notes", "structs", "fields"});
     Message message;
     message.role = headers ? Role::kHeader : Role::kRecord;
     message.name = map.text("name");
@@ -278,13 +296,17 @@ Protocol load_directory(const std::string& directory) {
   std::ranges::sort(paths);
   for (const auto& path : paths) {
     const std::string name = path.filename().string();
-    if (name == "headers.yaml") protocol.headers = load_messages(path.string(), read_text(path));
-    else if (name == "stored.yaml") protocol.records = load_messages(path.string(), read_text(path));
-    else protocol.apis.push_back(load_api(path.string(), read_text(path)));
+    if (name == "headers.yaml")
+      protocol.headers = load_messages(path.string(), read_text(path));
+    else if (name == "stored.yaml")
+      protocol.records = load_messages(path.string(), read_text(path));
+    else
+      protocol.apis.push_back(load_api(path.string(), read_text(path)));
   }
   std::ranges::sort(protocol.apis, {}, &Api::key);
   const auto twice = std::ranges::adjacent_find(protocol.apis, {}, &Api::key);
-  if (twice != protocol.apis.end()) throw SchemaError(std::next(twice)->file, 1, "a second file for this API key");
+  if (twice != protocol.apis.end())
+    throw SchemaError(std::next(twice)->file, 1, "a second file for this API key");
   return protocol;
 }
 

@@ -1,6 +1,6 @@
-// Record data on its way out. A response does not hold record bytes itself: it names file slices that the
-// connection sends (sendfile) after the header bytes, or views bytes that somebody else keeps alive.
-// Plain data: any thread.
+// Record data on its way out. A response does not hold record bytes itself: it names file slices
+// that the connection sends (sendfile) after the header bytes, or views bytes that somebody else
+// keeps alive. Plain data: any thread.
 #pragma once
 
 #include "kanal/base/bytes.hpp"
@@ -10,9 +10,9 @@
 
 namespace kanal::wire {
 
-/// A field of type `records` in a response. Either `inline_bytes` (copied into the frame; also what decoding a
-/// response gives), or `bytes` octets that `slice_count` slices from `first_slice` on deliver (Writer::gaps()).
-/// Empty is written as length 0, never as null.
+/// A field of type `records` in a response. Either `inline_bytes` (copied into the frame; also what
+/// decoding a response gives), or `bytes` octets that `slice_count` slices from `first_slice` on
+/// deliver (Writer::gaps()). Empty is written as length 0, never as null.
 struct ExternalRecords {
   std::uint32_t bytes = 0;
   std::uint32_t first_slice = 0;
@@ -28,7 +28,7 @@ struct ExternalRecords {
 
 /// A place in a Writer's buffer where bytes from outside come.
 struct Gap {
-  std::size_t position = 0;   // bytes of the buffer that go out before it
+  std::size_t position = 0;  // bytes of the buffer that go out before it
   std::uint32_t bytes = 0;
   std::uint32_t first_slice = 0;
   std::uint32_t slice_count = 0;

@@ -1,8 +1,8 @@
-// Reads Kafka's primitives from one frame, bounds-checked, without exceptions: the first error sticks, every later
-// read gives zero or empty, and error() tells API, version, field path and byte. Views it returns point into the
-// frame, which must outlive them. Local to one thread. Limits: Kafka's (a string of 32,767 bytes, 1,000,000 array
-// elements, 10,000 tagged fields), no array longer than its bytes allow, and a budget for what the decoded
-// form may take in memory.
+// Reads Kafka's primitives from one frame, bounds-checked, without exceptions: the first error
+// sticks, every later read gives zero or empty, and error() tells API, version, field path and
+// byte. Views it returns point into the frame, which must outlive them. Local to one thread.
+// Limits: Kafka's (a string of 32,767 bytes, 1,000,000 array elements, 10,000 tagged fields), no
+// array longer than its bytes allow, and a budget for what the decoded form may take in memory.
 #pragma once
 
 #include "kanal/base/bytes.hpp"
@@ -26,16 +26,24 @@ class Reader {
  public:
   /// `memory_limit`: bytes that the arrays of one decoded message may take.
   explicit Reader(MutableBytes frame, std::size_t memory_limit = kMaxDecodedBytes) noexcept
-      : start_(frame.data()), at_(frame.data()), end_(frame.data() + frame.size()), budget_(memory_limit) {}
+      : start_(frame.data()),
+        at_(frame.data()),
+        end_(frame.data() + frame.size()),
+        budget_(memory_limit) {}
   /// For bytes that must not change: nobody may write through the views of such a reader.
   [[nodiscard]] static Reader read_only(Bytes bytes) noexcept {
     return Reader(MutableBytes(const_cast<std::byte*>(bytes.data()), bytes.size()));
   }
 
   [[nodiscard]] bool failed() const noexcept { return failed_; }
-  [[nodiscard]] std::size_t position() const noexcept { return static_cast<std::size_t>(at_ - start_); }
-  [[nodiscard]] std::size_t remaining() const noexcept { return static_cast<std::size_t>(end_ - at_); }
-  /// The first error, e.g. "Produce request v9: topic_data[0].name at byte 31: …". Only after a failure.
+  [[nodiscard]] std::size_t position() const noexcept {
+    return static_cast<std::size_t>(at_ - start_);
+  }
+  [[nodiscard]] std::size_t remaining() const noexcept {
+    return static_cast<std::size_t>(end_ - at_);
+  }
+  /// The first error, e.g. "Produce request v9: topic_data[0].name at byte 31: …". Only after a
+  /// failure.
   [[nodiscard]] Error error(std::string_view message, std::int16_t version,
                             ErrorCode code = ErrorCode::INVALID_REQUEST) const;
 
@@ -47,7 +55,9 @@ class Reader {
   [[nodiscard]] std::int64_t int64(const char* field) { return number<std::int64_t>(field); }
   [[nodiscard]] std::uint16_t uint16(const char* field) { return number<std::uint16_t>(field); }
   [[nodiscard]] std::uint32_t uint32(const char* field) { return number<std::uint32_t>(field); }
-  [[nodiscard]] double float64(const char* field) { return std::bit_cast<double>(number<std::int64_t>(field)); }
+  [[nodiscard]] double float64(const char* field) {
+    return std::bit_cast<double>(number<std::int64_t>(field));
+  }
   [[nodiscard]] Uuid uuid(const char* field) {
     Uuid id;
     if (remaining() < sizeof id.bytes) [[unlikely]] {
@@ -142,7 +152,8 @@ class Reader {
   std::int32_t text_length(bool flexible, const char* field) {
     if (!flexible) return int16(field);
     const std::int32_t length = compact_length(field);
-    if (length > kMaxStringLength) [[unlikely]] return fail_length(field, length), 0;
+    if (length > kMaxStringLength) [[unlikely]]
+      return fail_length(field, length), 0;
     return length;
   }
   MutableBytes take(std::int32_t length, const char* field) {

@@ -1,6 +1,7 @@
-// Appends Kafka's primitives to a buffer that is reused from frame to frame (reset() keeps its memory). Record bytes
-// that live in files are not copied: a Gap marks where the connection sends them from. Local to one thread.
-// A frame goes out as buffer bytes with the gaps' bytes in between; its size prefix counts both.
+// Appends Kafka's primitives to a buffer that is reused from frame to frame (reset() keeps its
+// memory). Record bytes that live in files are not copied: a Gap marks where the connection sends
+// them from. Local to one thread. A frame goes out as buffer bytes with the gaps' bytes in between;
+// its size prefix counts both.
 #pragma once
 
 #include "kanal/base/bytes.hpp"
@@ -34,7 +35,8 @@ class Writer {
   /// Bytes on the wire: the buffer and all gaps.
   [[nodiscard]] std::uint64_t total_bytes() const noexcept { return size_ + gap_bytes_; }
 
-  // A frame: begin_frame() leaves room for the size, end_frame() fills it in; discard() takes back everything since.
+  // A frame: begin_frame() leaves room for the size, end_frame() fills it in; discard() takes back
+  // everything since.
   struct Mark {
     std::size_t position;
     std::uint64_t gap_bytes;
@@ -68,7 +70,8 @@ class Writer {
     size_ += bytes.size();
   }
 
-  /// A string over 32,767 bytes (a message that quotes a client's) is cut there: the protocol has no longer ones.
+  /// A string over 32,767 bytes (a message that quotes a client's) is cut there: the protocol has
+  /// no longer ones.
   void text(bool flexible, std::string_view value);
   void nullable_text(bool flexible, std::optional<std::string_view> value);
   void blob(bool flexible, Bytes value);
@@ -92,16 +95,18 @@ class Writer {
   }
   /// A place for `bytes` more octets; the caller counts them into size_.
   std::byte* room(std::size_t bytes) {
-    if (storage_.size() - size_ < bytes) [[unlikely]] grow(bytes);
+    if (storage_.size() - size_ < bytes) [[unlikely]]
+      grow(bytes);
     return storage_.data() + size_;
   }
   void long_length(bool flexible, std::size_t length) {
-    flexible ? uvarint(static_cast<std::uint32_t>(length + 1)) : int32(static_cast<std::int32_t>(length));
+    flexible ? uvarint(static_cast<std::uint32_t>(length + 1))
+             : int32(static_cast<std::int32_t>(length));
   }
   void null_length(bool flexible) { flexible ? uvarint(0) : int32(-1); }
   void grow(std::size_t bytes);
 
-  Buffer storage_;          // its size is the capacity; size_ octets of it are written
+  Buffer storage_;  // its size is the capacity; size_ octets of it are written
   std::size_t size_ = 0;
   std::vector<Gap> gaps_;
   std::uint64_t gap_bytes_ = 0;

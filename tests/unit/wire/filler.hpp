@@ -1,5 +1,5 @@
-// Values for every field of a message, the same in every run: generated fill_message() asks it field by field.
-// Views it hands out live as long as the Filler. Test code, single-threaded.
+// Values for every field of a message, the same in every run: generated fill_message() asks it
+// field by field. Views it hands out live as long as the Filler. Test code, single-threaded.
 #pragma once
 
 #include "kanal/wire/message.hpp"
@@ -12,24 +12,32 @@
 namespace kanal::wire {
 
 enum class Pattern {
-  kFilled,   // every field set, arrays of two, nothing null
-  kNulls,    // null wherever a version allows it, everything else small or empty
-  kExtremes, // largest and smallest numbers, empty strings and arrays
-  kRandom,   // from the seed
+  kFilled,    // every field set, arrays of two, nothing null
+  kNulls,     // null wherever a version allows it, everything else small or empty
+  kExtremes,  // largest and smallest numbers, empty strings and arrays
+  kRandom,    // from the seed
 };
 
 class Filler {
  public:
   Filler(Pattern pattern, std::uint64_t seed) : pattern_(pattern), random_(seed) {}
 
-  bool boolean() { return pattern_ == Pattern::kRandom ? random_() % 2 == 0 : pattern_ != Pattern::kNulls; }
-  bool null() { return pattern_ == Pattern::kNulls || (pattern_ == Pattern::kRandom && random_() % 4 == 0); }
+  bool boolean() {
+    return pattern_ == Pattern::kRandom ? random_() % 2 == 0 : pattern_ != Pattern::kNulls;
+  }
+  bool null() {
+    return pattern_ == Pattern::kNulls || (pattern_ == Pattern::kRandom && random_() % 4 == 0);
+  }
   std::size_t count() {
     switch (pattern_) {
-      case Pattern::kFilled: return 2;
-      case Pattern::kNulls: return 1;
-      case Pattern::kExtremes: return 1;
-      case Pattern::kRandom: return random_() % 4;
+      case Pattern::kFilled:
+        return 2;
+      case Pattern::kNulls:
+        return 1;
+      case Pattern::kExtremes:
+        return 1;
+      case Pattern::kRandom:
+        return random_() % 4;
     }
     return 0;
   }
@@ -37,10 +45,14 @@ class Filler {
   T integer() {
     ++serial_;
     switch (pattern_) {
-      case Pattern::kFilled: return static_cast<T>(serial_);
-      case Pattern::kNulls: return 0;
-      case Pattern::kExtremes: return serial_ % 2 == 0 ? std::numeric_limits<T>::min() : std::numeric_limits<T>::max();
-      case Pattern::kRandom: return static_cast<T>(random_());
+      case Pattern::kFilled:
+        return static_cast<T>(serial_);
+      case Pattern::kNulls:
+        return 0;
+      case Pattern::kExtremes:
+        return serial_ % 2 == 0 ? std::numeric_limits<T>::min() : std::numeric_limits<T>::max();
+      case Pattern::kRandom:
+        return static_cast<T>(random_());
     }
     return 0;
   }
@@ -54,10 +66,14 @@ class Filler {
   std::string_view text() {
     ++serial_;
     switch (pattern_) {
-      case Pattern::kFilled: return keep("text-" + std::to_string(serial_));
-      case Pattern::kNulls: return keep("n");
-      case Pattern::kExtremes: return {};
-      case Pattern::kRandom: return keep(std::string(random_() % 200, static_cast<char>('a' + random_() % 26)));
+      case Pattern::kFilled:
+        return keep("text-" + std::to_string(serial_));
+      case Pattern::kNulls:
+        return keep("n");
+      case Pattern::kExtremes:
+        return {};
+      case Pattern::kRandom:
+        return keep(std::string(random_() % 200, static_cast<char>('a' + random_() % 26)));
     }
     return {};
   }

@@ -1,5 +1,5 @@
-// One entry for every message of the protocol, made by generated code: what round-trip tests, the seed writer and fuzz
-// targets need without knowing the messages. Test code, single-threaded.
+// One entry for every message of the protocol, made by generated code: what round-trip tests, the
+// seed writer and fuzz targets need without knowing the messages. Test code, single-threaded.
 #pragma once
 
 #include "kanal/wire/message.hpp"
@@ -13,9 +13,11 @@
 namespace kanal::wire {
 
 struct CaseName {
-  std::string_view name;     // "ProduceRequest"
-  std::string_view spoken;   // as errors call it: "Produce request"
-  int api_key;               // -1 for headers and stored records
+  std::string_view name;    // "ProduceRequest"
+  std::string_view spoken;  // as errors call it: "Produce request"
+  int api_key;              // -1 for headers and stored records
+  int record_type;          // -1 but for stored records
+  std::int16_t flexible_from;
   std::int16_t min_version;
   std::int16_t max_version;
 };
@@ -23,7 +25,8 @@ struct CaseName {
 struct MessageCase : CaseName {
   /// The message, filled, in wire form.
   Buffer (*sample)(Filler& fill, std::int16_t version);
-  /// Fill, encode, decode; whether the value came back and all bytes were used. `wire` gets the bytes.
+  /// Fill, encode, decode; whether the value came back and all bytes were used. `wire` gets the
+  /// bytes.
   bool (*round_trip)(Filler& fill, std::int16_t version, Buffer& wire);
   /// The same with a message as the constructor leaves it.
   bool (*defaults_come_back)(std::int16_t version);
@@ -57,18 +60,21 @@ MessageCase make_case(CaseName name) {
     Reader reader{MutableBytes(wire)};
     Message again;
     const Result<void> decoded = decode(reader, version, again);
-    return decoded.has_value() && reader.remaining() == 0 && again == value && encoded(version, again) == wire;
+    return decoded.has_value() && reader.remaining() == 0 && again == value &&
+           encoded(version, again) == wire;
   };
   result.defaults_come_back = [](std::int16_t version) {
     Buffer wire = encoded(version, Message{});
     Reader reader{MutableBytes(wire)};
     Message again;
-    return decode(reader, version, again).has_value() && reader.remaining() == 0 && encoded(version, again) == wire;
+    return decode(reader, version, again).has_value() && reader.remaining() == 0 &&
+           encoded(version, again) == wire;
   };
   result.recode = [](MutableBytes wire, std::int16_t version) -> Result<Buffer> {
     Reader reader(wire);
     Message value;
-    if (auto decoded = decode(reader, version, value); !decoded) return std::unexpected(decoded.error());
+    if (auto decoded = decode(reader, version, value); !decoded)
+      return std::unexpected(decoded.error());
     return encoded(version, value);
   };
   return result;

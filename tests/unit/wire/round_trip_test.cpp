@@ -1,4 +1,5 @@
-// Every message in every version, both directions, filled in several ways; cut anywhere; damaged anywhere.
+// Every message in every version, both directions, filled in several ways; cut anywhere; damaged
+// anywhere.
 #include "unit/wire/message_case.hpp"
 
 #include <gtest/gtest.h>
@@ -26,7 +27,8 @@ TEST(RoundTrip, EveryMessageComesBackAsItWasWritten) {
     Buffer wire;
     for (const Pattern pattern : {Pattern::kFilled, Pattern::kNulls, Pattern::kExtremes}) {
       Filler fill(pattern, 0);
-      EXPECT_TRUE(message.round_trip(fill, version, wire)) << "pattern " << static_cast<int>(pattern);
+      EXPECT_TRUE(message.round_trip(fill, version, wire))
+          << "pattern " << static_cast<int>(pattern);
     }
     for (std::uint64_t seed = 1; seed <= kRandomSeeds; ++seed) {
       Filler fill(Pattern::kRandom, seed);
@@ -45,7 +47,8 @@ TEST(RoundTrip, VersionsOutsideTheServedAreRefused) {
   for (const MessageCase& message : message_cases()) {
     Buffer wire(200);
     for (const int version : {message.min_version - 1, message.max_version + 1}) {
-      EXPECT_FALSE(message.recode(wire, static_cast<std::int16_t>(version)).has_value()) << message.name;
+      EXPECT_FALSE(message.recode(wire, static_cast<std::int16_t>(version)).has_value())
+          << message.name;
     }
   }
 }
@@ -61,7 +64,8 @@ TEST(Truncation, AMessageCutAtAnyByteIsAnErrorThatNamesItsPlace) {
       ASSERT_FALSE(result.has_value()) << "cut at " << length;
       const std::string begin = std::string(message.spoken) + " v" + std::to_string(version) + ": ";
       ASSERT_TRUE(result.error().detail.starts_with(begin)) << result.error().detail;
-      ASSERT_NE(result.error().detail.find(" at byte "), std::string::npos) << result.error().detail;
+      ASSERT_NE(result.error().detail.find(" at byte "), std::string::npos)
+          << result.error().detail;
     }
   });
 }
@@ -74,7 +78,8 @@ TEST(Damage, ChangedBytesNeverCrashAndWhatIsAcceptedCanBeWrittenAgain) {
       Buffer wire = message.sample(fill, version);
       if (wire.empty()) continue;
       for (std::uint64_t changes = 1 + random() % 4; changes > 0; --changes) {
-        const std::byte any[] = {std::byte{0xff}, std::byte{0x7f}, std::byte{0}, static_cast<std::byte>(random())};
+        const std::byte any[] = {std::byte{0xff}, std::byte{0x7f}, std::byte{0},
+                                 static_cast<std::byte>(random())};
         wire[random() % wire.size()] = any[random() % 4];
       }
       Result<Buffer> once = message.recode(wire, version);
@@ -100,7 +105,8 @@ TEST(Damage, BytesBehindTheBodyAreIgnoredAsInKafka) {
 
 TEST(Cases, EveryMessageIsThereOnce) {
   std::set<std::string_view> names;
-  for (const MessageCase& message : message_cases()) EXPECT_TRUE(names.insert(message.name).second) << message.name;
+  for (const MessageCase& message : message_cases())
+    EXPECT_TRUE(names.insert(message.name).second) << message.name;
   EXPECT_TRUE(names.contains("ProduceRequest"));
   EXPECT_TRUE(names.contains("RequestHeader"));
   EXPECT_TRUE(names.contains("TopicRecord"));

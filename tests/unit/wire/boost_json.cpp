@@ -1,0 +1,2 @@
+// Boost.JSON, compiled here once: a test dependency only.
+#include <boost/json/src.hpp>
