@@ -1,7 +1,7 @@
 #!/bin/sh
-# A tour with kcat: tour.sh [HOST:PORT] (default $KANAL_BROKER). Shows the broker, writes, reads.
+# A tour with kcat: tour.sh [HOST:PORT] (default $TOUR_BROKER). Shows the broker, writes, reads.
 set -eu
-broker=${1:-${KANAL_BROKER:?name the broker as HOST:PORT}}
+broker=${1:-${TOUR_BROKER:?name the broker as HOST:PORT}}
 topic=tour
 run() {
   echo "\$ kcat -b $broker $*" >&2

@@ -24,4 +24,4 @@ esac
 "$here/../kafka_tools/fetch.sh"
 exec python3 -B "$here/../lib/broker.py" "$@" -- sh -c 'exec java -Xmx512m -XX:+UseSerialGC \
   -Dlog4j2.configurationFile="$1/log4j2.properties" -cp "$2/classes:$2/libs/*" \
-  MillionRecords "$KANAL_BROKER"' sh "$here/../kafka_tools" "$built"
+  MillionRecords "$E2E_BROKER"' sh "$here/../kafka_tools" "$built"

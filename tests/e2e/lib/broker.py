@@ -7,7 +7,7 @@ DATADIR, so that a test can be checked against the original. Both have .address 
 .data_dir and .channel_directory(topic, partition).
 
 As a command: broker.py [--kanald PATH | --kafka HOME] [--set KEY=VALUE]... -- COMMAND ARG...
-runs COMMAND with KANAL_BROKER=host:port in its environment and stops the broker afterwards; the
+runs COMMAND with E2E_BROKER=host:port in its environment and stops the broker afterwards; the
 exit code is COMMAND's.
 """
 import argparse
@@ -267,7 +267,7 @@ def main():
     arguments.keep = False
     try:
         with broker_from(arguments, arguments.set) as broker:
-            code = subprocess.call(command, env={**os.environ, "KANAL_BROKER": broker.address})
+            code = subprocess.call(command, env={**os.environ, "E2E_BROKER": broker.address})
             if code:
                 sys.stderr.write(broker.log_tail())
             return code
