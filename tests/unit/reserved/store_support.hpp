@@ -1,0 +1,66 @@
+// For tests of the reserved stores: a directory of their own, and a store's content as plain text.
+#pragma once
+
+#include "kanal/reserved/store.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace kanal::reserved {
+
+class ScratchDirectory {
+ public:
+  ScratchDirectory() {
+    std::string pattern =
+        (std::filesystem::temp_directory_path() / "kanal_reserved_XXXXXX").string();
+    path_ = mkdtemp(pattern.data()) == nullptr ? "" : pattern;
+  }
+  ~ScratchDirectory() { std::filesystem::remove_all(path_); }
+  ScratchDirectory(const ScratchDirectory&) = delete;
+  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
+  [[nodiscard]] std::string path(const std::string& name = "reserved") const {
+    return path_ + "/" + name;
+  }
+
+ private:
+  std::string path_;
+};
+
+using Content = std::map<ReservedName, std::vector<std::string>>;
+
+inline Result<Content> content_of(Session& session) {
+  Content content;
+  auto replayed = session.replay([&](const ReservedName& name, Bytes record) -> Result<void> {
+    content[name].emplace_back(as_text(record));
+    return {};
+  });
+  if (!replayed) return std::unexpected(replayed.error());
+  return content;
+}
+
+inline std::vector<Bytes> views(const std::vector<std::string>& records) {
+  std::vector<Bytes> bytes;
+  for (const std::string& record : records) bytes.push_back(as_bytes(record));
+  return bytes;
+}
+
+inline Result<Stored> append(Session& session, const ReservedName& name,
+                             const std::vector<std::string>& records,
+                             Durability durability = Durability::kWritten) {
+  return session.append(name, views(records), durability);
+}
+inline Result<Stored> roll(Session& session, const ReservedName& name,
+                           const std::vector<std::string>& records,
+                           Durability durability = Durability::kWritten) {
+  return session.roll(name, views(records), durability);
+}
+
+inline const ReservedName kOrders{Kind::kConfig, "orders"};
+inline const ReservedName kPids{Kind::kPids, ""};
+
+}  // namespace kanal::reserved
