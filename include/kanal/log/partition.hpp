@@ -60,10 +60,11 @@ class Partition {
 
   /// Assigns offsets (patched into `batch.bytes` with the leader epoch, both outside the CRC) and writes.
   /// Errors: OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, INVALID_RECORD (offset overflow),
-  /// KAFKA_STORAGE_ERROR, NOT_LEADER_OR_FOLLOWER after `lost`.
+  /// RECORD_LIST_TOO_LARGE (larger than a segment), KAFKA_STORAGE_ERROR; after `lost` its code if that is
+  /// KAFKA_STORAGE_ERROR, else NOT_LEADER_OR_FOLLOWER.
   Result<AppendResult> append(MutableBytes batch, const records::BatchHeader& header, Timestamp now);
 
-  /// OFFSET_OUT_OF_RANGE outside [log start, high watermark]; at the high watermark nothing is added.
+  /// OFFSET_OUT_OF_RANGE outside [log start, staged end]; nothing is added from the high watermark on.
   Maybe<FetchedRecords> read(Offset from, const FetchLimits& limits, std::vector<Slice>& out) const;
 
   [[nodiscard]] Watermarks watermarks() const noexcept;
@@ -72,8 +73,11 @@ class Partition {
   [[nodiscard]] LeaderEpoch epoch_at(Offset offset) const noexcept;
   [[nodiscard]] EpochEnd end_of_epoch(LeaderEpoch epoch) const noexcept;  // KIP-320, as Kafka's endOffsetFor
   Maybe<std::optional<TimePosition>> find(Timestamp timestamp) const;
-  [[nodiscard]] Timestamp max_timestamp() const noexcept;
+  /// The batch of ListOffsets -3: the first with the largest timestamp between log start and high watermark.
+  Maybe<std::optional<TimePosition>> find_max() const;
+  [[nodiscard]] Timestamp max_timestamp() const noexcept;  // a trimmed or staged batch's may be in it
 
+  /// OFFSET_OUT_OF_RANGE above the high watermark; nothing happens at or below the log start.
   Result<void> trim(Offset new_start);
   void configure(const LogOptions& options);
   /// The sink's news: high watermark up to `committed_end`; false if nothing moved.

@@ -1,0 +1,266 @@
+#include "core.hpp"
+
+#include "blob.hpp"
+#include "scan.hpp"
+
+#include "kanal/base/logging.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <utility>
+
+namespace kanal::log {
+namespace {
+
+constexpr std::uint64_t kMaxLoad = 2 << 20;
+constexpr std::uint64_t kMaxIndexFile = 64 << 20;
+constexpr std::size_t kMaxLoaded = 16;  // not yet seen by the owner; older ones are asked for again
+
+}  // namespace
+
+Core::Core(std::shared_ptr<StoreContext> context, ChannelId id, ChannelHandle handle,
+           LeaderEpoch epoch)
+    : context_(std::move(context)), id_(std::move(id)), handle_(handle), epoch_(epoch) {}
+
+Core::~Core() {
+  context_->channels.with([&](OpenChannels& channels) {
+    const auto found = channels.by_name.find(id_.name);
+    if (found != channels.by_name.end() && found->second == this) {
+      channels.by_name.erase(found);
+      const auto kept = channels.kept.find(id_.name);
+      if (kept != channels.kept.end() && staged_end != kept->second.checkpoint.upto.value()) {
+        kept->second.clean = false;
+      }
+    }
+    auto& slots = channels.by_handle;
+    if (handle_.value() < slots.size() && slots[handle_.value()].expired()) {
+      slots[handle_.value()].reset();
+    }
+  });
+}
+
+std::string Core::directory() const { return context_->directory + "/" + directory_name(id_); }
+
+std::string Core::path(std::string_view name) const {
+  return directory().append("/").append(name);
+}
+
+std::shared_ptr<SegmentFile> Core::make_file(Sequence base) {
+  return shared_.with([&](Shared& shared) {
+    auto file = std::make_shared<SegmentFile>(context_->cache, base, shared.next_ordinal++);
+    shared.files.push_back(file);
+    return file;
+  });
+}
+
+void Core::drop_file(const std::shared_ptr<SegmentFile>& file) {
+  shared_.with([&](Shared& shared) {
+    std::erase(shared.files, file);
+    std::erase(shared.dirty, file);
+  });
+}
+
+Result<std::shared_ptr<File>> Core::open(SegmentFile& file, OpenMode mode) {
+  return context_->cache.open(file.slot, mode, [&] { return path(segment_name(file.base)); });
+}
+
+void Core::mark_dirty(const std::shared_ptr<SegmentFile>& file) {
+  if (file->dirty.load()) return;
+  if (!file->dirty.exchange(true)) {
+    shared_.with([&](Shared& shared) { shared.dirty.push_back(file); });
+  }
+}
+
+Error Core::fail_for_good(Error why) {
+  why.code = ErrorCode::KAFKA_STORAGE_ERROR;
+  const bool first = shared_.with([&](Shared& shared) {
+    if (failed_.exchange(true)) return false;
+    shared.why = why;
+    return true;
+  });
+  if (first) {
+    logger("log").error("A log failed and takes no more records. channel={} why=\"{}\"", id_.name,
+                        why.detail);
+  }
+  return why;
+}
+
+Result<void> Core::usable() {
+  if (removed_) return storage_error("The channel was removed.");
+  if (!failed_) return {};
+  return std::unexpected(shared_.with([](Shared& shared) { return shared.why; }));
+}
+
+Result<Sequence> Core::sync() {
+  return sync_turn_.with([&] { return sync_in_turn(); });
+}
+
+Result<Sequence> Core::sync_in_turn() {
+  if (auto ready = usable(); !ready) return std::unexpected(std::move(ready.error()));
+  const Sequence end(staged_end.load());
+  std::vector<std::shared_ptr<SegmentFile>> dirty;
+  shared_.with([&](Shared& shared) { dirty.swap(shared.dirty); });
+  const auto failed = [&](Error& why) -> Result<Sequence> {
+    if (removed_) return storage_error("The channel was removed.");
+    if (why.os_error != EMFILE && why.os_error != ENFILE) {
+      return std::unexpected(fail_for_good(std::move(why)));
+    }
+    // Nothing reached the disk yet and nothing is lost: the next sync does it all.
+    channel_dirty = true;
+    names_dirty = true;
+    for (const std::shared_ptr<SegmentFile>& file : dirty) {
+      file->dirty = false;
+      mark_dirty(file);
+    }
+    return std::unexpected(std::move(why));
+  };
+  if (auto done = sync_channel_file(); !done) return failed(done.error());
+  for (const std::shared_ptr<SegmentFile>& file : dirty) {
+    // Before the sync: a write from here on makes the segment dirty again.
+    file->dirty = false;
+    auto opened = open(*file);
+    if (!opened) return failed(opened.error());
+    if (auto done = (*opened)->sync(); !done) return failed(done.error());
+  }
+  if (names_dirty.exchange(false)) {
+    if (auto done = store().files.sync_directory(directory()); !done) return failed(done.error());
+    if (auto done = store().files.sync_directory(store().directory); !done) {
+      return failed(done.error());
+    }
+  }
+  synced_end = std::max(synced_end.load(), end.value());
+  return end;
+}
+
+Result<void> Core::sync_channel_file() {
+  if (!channel_dirty.exchange(false)) return {};
+  auto file = store().files.open(path(kChannelFile), OpenMode::kReadWrite);
+  if (!file) return std::unexpected(std::move(file.error()));
+  return (*file)->sync();
+}
+
+void Core::seal(const std::shared_ptr<SegmentFile>& file, IndexFile index,
+                const std::shared_ptr<const Index>& blocks) {
+  if (removed_) return;
+  auto opened = open(*file);
+  if (!opened) return;  // it stays dirty, the next sync tells
+  if (auto done = (*opened)->truncate(index.size); !done) {
+    logger("log").warn("Could not free what was reserved behind a segment. why=\"{}\"",
+                       done.error().detail);
+  }
+  const auto synced = sync_turn_.with([&] { return (*opened)->sync(); });
+  if (!synced) {
+    if (!removed_) fail_for_good(synced.error());
+    return;
+  }
+  index.sealed = true;
+  if (blocks != nullptr) index.blocks = *blocks;
+  if (blocks == nullptr || index.blocks.empty() || index.blocks.front().position != 0) {
+    auto rebuilt = rebuild_index(**opened, index.size, index.base, index_interval);
+    if (!rebuilt) return;
+    index.blocks = std::move(rebuilt->blocks);
+  }
+  write_index(store().files, path(index_name(index.base)), index, true);
+}
+
+void Core::remove_files(const std::vector<std::shared_ptr<SegmentFile>>& files) {
+  if (removed_) return;
+  // The start first: a power cut must never leave a log that begins before its first file.
+  const auto synced = sync_turn_.with([&] {
+    channel_dirty = true;
+    return sync_channel_file();
+  });
+  if (!synced) {
+    if (!removed_) fail_for_good(synced.error());
+    return;
+  }
+  for (const std::shared_ptr<SegmentFile>& file : files) {
+    for (const std::string& name : {segment_name(file->base), index_name(file->base)}) {
+      if (auto gone = store().files.remove(path(name)); !gone) {
+        logger("log").warn("Could not remove a trimmed segment. why=\"{}\"", gone.error().detail);
+      }
+    }
+  }
+}
+
+Result<void> Core::load(const Miss& miss) {
+  const auto ordinal = static_cast<std::uint32_t>(miss.block >> 32);
+  const std::uint64_t position = miss.block & 0xFFFF'FFFF;
+  const auto file = shared_.with([&](Shared& shared) -> std::shared_ptr<SegmentFile> {
+    const auto found = std::ranges::find(shared.files, ordinal, &SegmentFile::ordinal);
+    return found == shared.files.end() ? nullptr : *found;
+  });
+  if (file == nullptr) return {};  // trimmed meanwhile: asking again tells
+  return miss.bytes == 0 ? load_index(file, position) : load_pages(file, position, miss.bytes);
+}
+
+Result<void> Core::load_pages(const std::shared_ptr<SegmentFile>& file, std::uint64_t position,
+                              std::uint64_t size) {
+  auto opened = open(*file);
+  if (!opened) return std::unexpected(std::move(opened.error()));
+  Buffer scratch(static_cast<std::size_t>(std::min(size, kMaxLoad)));
+  const auto got = (*opened)->read_at(position, scratch);
+  if (!got) return std::unexpected(got.error());
+  shared_.with([&](Shared& shared) {
+    if (shared.loaded.size() == kMaxLoaded) shared.loaded.erase(shared.loaded.begin());
+    shared.loaded.push_back({file->ordinal, position, position + scratch.size(), nullptr});
+  });
+  has_loaded = true;
+  return {};
+}
+
+Result<void> Core::load_index(const std::shared_ptr<SegmentFile>& file, std::uint64_t end) {
+  const std::string index_path = path(index_name(file->base));
+  auto index = std::make_shared<Index>();
+  Result<IndexFile> stored = storage_error("there is none");
+  if (auto bytes = read_file(store().files, index_path, kMaxIndexFile)) {
+    stored = decode_index(*bytes);
+    if (!stored) {
+      logger("log").warn("An index file is damaged and is made again. file=\"{}\" why=\"{}\"",
+                         index_path, stored.error().detail);
+    }
+  }
+  if (stored && stored->base == file->base && stored->size == end) {
+    *index = std::move(stored->blocks);
+  } else {
+    auto opened = open(*file);
+    if (!opened) return std::unexpected(std::move(opened.error()));
+    auto rebuilt = rebuild_index(**opened, end, file->base, index_interval);
+    if (!rebuilt) {
+      rebuilt.error().detail = "'" + path(segment_name(file->base)) +
+                               "' is damaged: " + rebuilt.error().detail;
+      return std::unexpected(std::move(rebuilt.error()));
+    }
+    *index = rebuilt->blocks;
+    write_index(store().files, index_path, *rebuilt, false);
+  }
+  shared_.with([&](Shared& shared) {
+    if (shared.loaded.size() == kMaxLoaded) shared.loaded.erase(shared.loaded.begin());
+    shared.loaded.push_back({file->ordinal, 0, end, std::move(index)});
+  });
+  has_loaded = true;
+  return {};
+}
+
+std::vector<Core::Loaded> Core::take_loaded() {
+  has_loaded = false;
+  return shared_.with([](Shared& shared) { return std::exchange(shared.loaded, {}); });
+}
+
+void write_index(FileSystem& files, const std::string& path, const IndexFile& index, bool sync) {
+  const auto written = [&]() -> Result<void> {
+    auto file = files.open(path, OpenMode::kCreate);
+    if (!file) return std::unexpected(std::move(file.error()));
+    if (auto done = (*file)->truncate(0); !done) return done;
+    const Buffer bytes = encode_index(index);
+    const std::array pieces{Bytes(bytes)};
+    if (auto done = (*file)->write_at(0, pieces); !done) return done;
+    return sync ? (*file)->sync() : Result<void>{};
+  }();
+  if (!written) {
+    logger("log").warn("Could not write an index file. why=\"{}\"", written.error().detail);
+  }
+}
+
+}  // namespace kanal::log

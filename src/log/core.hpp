@@ -1,0 +1,131 @@
+// What the owner of a channel (under the partition's lock) shares with helper threads: identity, file handles, what is dirty,
+// what was loaded, whether the log has failed for good. StoreContext is the same for the whole store.
+// Atomics and Leaf-guarded members: any thread. A Core outlives its SegmentLog while helpers hold it.
+#pragma once
+
+#include "channel_file.hpp"
+#include "checkpoint.hpp"
+#include "file_cache.hpp"
+#include "leaf.hpp"
+#include "segment.hpp"
+
+#include "kanal/log/channel_log.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace kanal::log {
+
+class Core;
+
+/// The channels open now, and what stop() writes for them.
+struct OpenChannels {
+  std::vector<std::weak_ptr<Core>> by_handle;
+  std::unordered_map<std::string_view, Core*> by_name;  // keys lie in the cores
+  bool stopping = false;
+  std::unordered_map<std::string, SavedChannel> kept;
+};
+
+struct StoreContext {
+  StoreContext(FileSystem& file_system, Executor& executor, const Clock& time, std::string where,
+               std::size_t max_open_files)
+      : files(file_system),
+        helpers(executor),
+        clock(time),
+        directory(std::move(where)),
+        cache(file_system, max_open_files) {}
+
+  FileSystem& files;
+  Executor& helpers;
+  const Clock& clock;
+  const std::string directory;
+  FileCache cache;
+  std::atomic<std::uint64_t> written = 0;  // bytes appended to all channels
+  std::atomic<std::uint64_t> set_aside = 0;  // makes names in .removed and .stray unique
+  Leaf<OpenChannels> channels;
+};
+
+class Core : public std::enable_shared_from_this<Core> {
+ public:
+  /// A part of a segment that a helper brought into memory.
+  struct Loaded {
+    std::uint32_t ordinal = 0;
+    std::uint64_t begin = 0, end = 0;
+    std::shared_ptr<Index> index;  // of [0, end); nullptr: pages
+  };
+
+  Core(std::shared_ptr<StoreContext> context, ChannelId id, ChannelHandle handle, LeaderEpoch epoch);
+  ~Core();
+
+  [[nodiscard]] StoreContext& store() const noexcept { return *context_; }
+  [[nodiscard]] const ChannelId& id() const noexcept { return id_; }
+  [[nodiscard]] ChannelHandle handle() const noexcept { return handle_; }
+  [[nodiscard]] LeaderEpoch epoch() const noexcept { return epoch_; }
+  [[nodiscard]] std::string directory() const;
+  [[nodiscard]] std::string path(std::string_view name) const;
+
+  std::shared_ptr<SegmentFile> make_file(Sequence base);
+  void drop_file(const std::shared_ptr<SegmentFile>& file);
+  Result<std::shared_ptr<File>> open(SegmentFile& file, OpenMode mode = OpenMode::kReadWrite);
+  void mark_dirty(const std::shared_ptr<SegmentFile>& file);
+
+  /// The log takes no more: `why` is what every later append gets.
+  Error fail_for_good(Error why);
+  [[nodiscard]] Result<void> usable();
+  void mark_removed() noexcept { removed_ = true; }
+  [[nodiscard]] bool removed() const noexcept { return removed_; }
+
+  // Helper threads; may wait for the disk.
+  Result<Sequence> sync();
+  Result<void> sync_channel_file();
+  Result<void> load(const Miss& miss);
+  /// After a roll: frees what was reserved, syncs the segment and writes its index.
+  void seal(const std::shared_ptr<SegmentFile>& file, IndexFile index,
+            const std::shared_ptr<const Index>& blocks);
+  /// After a trim: the new start becomes durable, then the files go.
+  void remove_files(const std::vector<std::shared_ptr<SegmentFile>>& files);
+
+  std::vector<Loaded> take_loaded();
+
+  std::atomic<std::int64_t> staged_end = 1;   // written by the owner after the bytes are
+  std::atomic<std::int64_t> synced_end = 1;
+  std::atomic<std::uint64_t> appended = 0;     // bytes since the channel was opened
+  std::atomic<std::uint64_t> checkpointed = 0; // the count of `appended` at the last checkpoint
+  std::atomic<std::uint32_t> index_interval = 32 * 1024;
+  std::atomic<bool> names_dirty = false;    // files or directories made since the last sync
+  std::atomic<bool> channel_dirty = false;  // the channel file was written since then
+  std::atomic<bool> has_loaded = false;
+  std::atomic<bool> ack_after_sync = false;
+
+ private:
+  struct Shared {
+    std::vector<std::shared_ptr<SegmentFile>> files;
+    std::vector<std::shared_ptr<SegmentFile>> dirty;
+    std::vector<Loaded> loaded;
+    std::uint32_t next_ordinal = 0;
+    Error why;
+  };
+  Result<Sequence> sync_in_turn();
+  Result<void> load_pages(const std::shared_ptr<SegmentFile>& file, std::uint64_t position,
+                          std::uint64_t size);
+  Result<void> load_index(const std::shared_ptr<SegmentFile>& file, std::uint64_t end);
+
+  const std::shared_ptr<StoreContext> context_;
+  const ChannelId id_;
+  const ChannelHandle handle_;
+  const LeaderEpoch epoch_;
+  std::atomic<bool> failed_ = false;
+  std::atomic<bool> removed_ = false;
+  Leaf<Shared> shared_;
+  Turn sync_turn_;
+};
+
+/// Writes a segment's index file; losing it costs a rebuild, so that errors are only logged.
+void write_index(FileSystem& files, const std::string& path, const IndexFile& index, bool sync);
+
+}  // namespace kanal::log

@@ -1,0 +1,75 @@
+#include "index.hpp"
+
+#include "blob.hpp"
+
+#include <algorithm>
+
+namespace kanal::log {
+namespace {
+
+constexpr std::string_view kIndexMagic = "KNLX";
+constexpr std::uint16_t kIndexVersion = 1;
+
+}  // namespace
+
+void note(Index& index, const BatchMark& batch, std::uint64_t interval) {
+  if (index.empty() || batch.position - index.back().position >= interval) {
+    index.push_back({batch.first, static_cast<std::uint32_t>(batch.position), batch.max_timestamp});
+  } else {
+    index.back().max_timestamp = std::max(index.back().max_timestamp, batch.max_timestamp);
+  }
+}
+
+const Block* block_of(const Index& index, std::uint32_t first) noexcept {
+  const auto after = std::ranges::upper_bound(index, first, {}, &Block::first);
+  return after == index.begin() ? nullptr : &*(after - 1);
+}
+
+const Block* block_at(const Index& index, std::uint64_t position) noexcept {
+  const auto after = std::ranges::upper_bound(
+      index, position, {}, [](const Block& block) { return std::uint64_t{block.position}; });
+  return after == index.begin() ? nullptr : &*(after - 1);
+}
+
+Buffer encode_index(const IndexFile& index) {
+  BlobWriter writer;
+  writer.id(index.base);
+  writer.id(index.end);
+  writer.number(index.size);
+  writer.id(index.first_timestamp);
+  writer.id(index.max_timestamp);
+  writer.number(static_cast<std::uint32_t>(index.sealed));
+  writer.number(static_cast<std::uint32_t>(index.blocks.size()));
+  for (const Block& block : index.blocks) {
+    writer.number(block.first);
+    writer.number(block.position);
+    writer.id(block.max_timestamp);
+  }
+  return writer.seal(kIndexMagic, kIndexVersion);
+}
+
+Result<IndexFile> decode_index(Bytes file) {
+  const auto payload = open_blob(file, kIndexMagic, kIndexVersion);
+  if (!payload) return std::unexpected(payload.error());
+  BlobReader reader(*payload);
+  IndexFile index;
+  index.base = reader.id<Sequence>();
+  index.end = reader.id<Sequence>();
+  index.size = reader.number<std::uint64_t>();
+  index.first_timestamp = reader.id<Timestamp>();
+  index.max_timestamp = reader.id<Timestamp>();
+  index.sealed = reader.number<std::uint32_t>() != 0;
+  const auto count = reader.number<std::uint32_t>();
+  if (!reader.good() || reader.rest().size() != std::size_t{count} * sizeof(Block)) {
+    return storage_error("its length does not match its number of blocks");
+  }
+  index.blocks.resize(count);
+  for (Block& block : index.blocks) {
+    block.first = reader.number<std::uint32_t>();
+    block.position = reader.number<std::uint32_t>();
+    block.max_timestamp = reader.id<Timestamp>();
+  }
+  return index;
+}
+
+}  // namespace kanal::log

@@ -1,0 +1,261 @@
+#include "kanal/log/partition.hpp"
+
+#include "blob.hpp"
+#include "epochs.hpp"
+
+#include "kanal/base/check.hpp"
+#include "kanal/base/logging.hpp"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <string>
+
+namespace kanal::log {
+namespace {
+
+constexpr std::uint16_t kStateVersion = 1;
+
+std::unexpected<std::variant<Miss, Error>> failed(ErrorCode code, std::string detail) {
+  return std::unexpected(std::variant<Miss, Error>(Error{code, std::move(detail)}));
+}
+
+}  // namespace
+
+struct Partition::State {
+  std::unique_ptr<ChannelLog> log;
+  ChannelHandle handle;
+  LeaderEpoch epoch;
+  Sequence high_watermark{1};
+  std::int64_t segment_bytes = 0;
+  std::unique_ptr<Error> lost;
+  Epochs epochs;
+  ProducerState producers;
+
+  Result<void> restore(Bytes state);
+  Result<void> rebuild(Sequence from);
+  void apply(Bytes batch);
+};
+
+Partition::Partition() : state_(std::make_unique<State>()) {}
+Partition::~Partition() = default;
+
+Result<std::unique_ptr<Partition>> Partition::open(LogStore& store, const ChannelId& id,
+                                                   ChannelHandle handle, LeaderEpoch epoch,
+                                                   const LogOptions& options,
+                                                   RecoveryReport* report) {
+  auto opened = store.open(id, handle, epoch, options);
+  if (!opened) return std::unexpected(std::move(opened.error()));
+  if (report != nullptr) *report = opened->report;
+  std::unique_ptr<Partition> partition(new Partition);
+  State& state = *partition->state_;
+  state.log = std::move(opened->log);
+  state.handle = handle;
+  state.epoch = epoch;
+  state.segment_bytes = options.segment_bytes;
+  const Bounds bounds = state.log->bounds();
+  state.high_watermark = bounds.staged_end;
+  Sequence from = bounds.start;
+  if (opened->checkpoint) {
+    if (const auto restored = state.restore(opened->checkpoint->state)) {
+      from = opened->checkpoint->upto;
+    } else {
+      logger("log").warn("A checkpoint's state is not used. channel={} why=\"{}\"", id.name,
+                         restored.error().detail);
+      state.epochs = {};
+      state.producers = {};
+    }
+  }
+  if (from < bounds.staged_end) {
+    if (auto done = state.rebuild(from); !done) return std::unexpected(std::move(done.error()));
+  }
+  state.epochs.trim(to_offset(bounds.start));
+  if (state.epochs.latest() > epoch) {
+    return storage_error("The channel " + id.name + " was written under leader epoch " +
+                         std::to_string(state.epochs.latest().value()) + ", this start has only " +
+                         std::to_string(epoch.value()) + ".");
+  }
+  return partition;
+}
+
+Result<void> Partition::State::restore(Bytes state) {
+  BlobReader reader(state);
+  if (reader.number<std::uint16_t>() != kStateVersion) return storage_error("It has another version.");
+  if (auto done = epochs.decode(reader); !done) return done;
+  Bytes rest = reader.rest();
+  if (auto done = producers.decode(rest); !done) return done;
+  return rest.empty() ? Result<void>{} : storage_error("Bytes are left after it.");
+}
+
+Result<void> Partition::State::rebuild(Sequence from) {
+  return log->replay(from, [this](Bytes batch) -> Result<void> {
+    apply(batch);
+    return {};
+  });
+}
+
+void Partition::State::apply(Bytes batch) {
+  const records::BatchHeader header = records::read_header(batch.data());
+  epochs.note(header.leader_epoch, header.base_offset);
+  if (header.has_producer_id() && !header.is_control()) {
+    producers.update(header, header.base_offset, kNoTimestamp);
+  }
+}
+
+Result<AppendResult> Partition::append(MutableBytes batch, const records::BatchHeader& header,
+                                       Timestamp now) {
+  State& state = *state_;
+  if (state.lost != nullptr) return std::unexpected(*state.lost);
+  if (std::cmp_greater(batch.size(), state.segment_bytes)) {
+    return fail(ErrorCode::RECORD_LIST_TOO_LARGE,
+                "The batch has " + std::to_string(batch.size()) + " bytes, a segment holds " +
+                    std::to_string(state.segment_bytes) + ".");
+  }
+  const bool tracked = header.has_producer_id() && !header.is_control();
+  const Bounds bounds = state.log->bounds();
+  if (tracked) {
+    const auto seen = state.producers.check(header);
+    if (!seen) return std::unexpected(seen.error());
+    if (*seen) {
+      const Sequence last = to_sequence((*seen)->last_offset);
+      return AppendResult{(*seen)->base_offset, last, last < state.high_watermark, true,
+                          (*seen)->timestamp, to_offset(bounds.start)};
+    }
+  }
+  const Sequence first = bounds.staged_end;
+  if (first.value() > std::numeric_limits<std::int64_t>::max() - 2 - header.last_offset_delta) {
+    return fail(ErrorCode::INVALID_RECORD, "The partition has no offsets left.");
+  }
+  const Extent extent{first, first + header.last_offset_delta};
+  const Offset base = to_offset(first);
+  records::set_base_offset(batch, base);
+  records::set_leader_epoch(batch, state.epoch);
+  const std::array pieces{Bytes(batch)};
+  const auto appended = state.log->append(extent, header.max_timestamp, pieces);
+  if (!appended) return std::unexpected(appended.error());
+  state.epochs.note(state.epoch, base);
+  if (tracked) state.producers.update(header, base, now);
+  if (appended->committed) state.high_watermark = extent.last + 1;
+  return AppendResult{base,
+                      extent.last,
+                      appended->committed,
+                      false,
+                      header.log_append_time() ? header.max_timestamp : kNoTimestamp,
+                      to_offset(bounds.start)};
+}
+
+Maybe<FetchedRecords> Partition::read(Offset from, const FetchLimits& limits,
+                                      std::vector<Slice>& out) const {
+  const State& state = *state_;
+  const Bounds bounds = state.log->bounds();
+  const Sequence sequence = to_sequence(from);
+  if (from.value() < 0 || sequence < bounds.start || sequence > bounds.staged_end) {
+    return failed(ErrorCode::OFFSET_OUT_OF_RANGE,
+                  "The offset " + std::to_string(from.value()) + " is outside the log, which has " +
+                      std::to_string(to_offset(bounds.start).value()) + " to " +
+                      std::to_string(to_offset(bounds.staged_end).value()) + ".");
+  }
+  FetchedRecords fetched{from, 0};
+  if (sequence >= state.high_watermark) return fetched;
+  const std::size_t before = out.size();
+  const auto next = state.log->read(
+      {sequence, state.high_watermark, limits.max_bytes, limits.at_least_one_batch}, out);
+  if (!next) return std::unexpected(next.error());
+  fetched.next = to_offset(*next);
+  for (std::size_t i = before; i < out.size(); ++i) fetched.bytes += length_of(out[i]);
+  return fetched;
+}
+
+Watermarks Partition::watermarks() const noexcept {
+  const Bounds bounds = state_->log->bounds();
+  const Offset high = to_offset(state_->high_watermark);
+  return {to_offset(bounds.start), high, high, to_offset(bounds.staged_end)};
+}
+
+LeaderEpoch Partition::leader_epoch() const noexcept { return state_->epoch; }
+
+LeaderEpoch Partition::epoch_at(Offset offset) const noexcept {
+  const State& state = *state_;
+  if (to_sequence(offset) >= state.log->bounds().staged_end) return state.epoch;
+  return state.epochs.at(offset);
+}
+
+EpochEnd Partition::end_of_epoch(LeaderEpoch epoch) const noexcept {
+  const State& state = *state_;
+  return state.epochs.end_of(epoch, state.epoch, to_offset(state.high_watermark));
+}
+
+Maybe<std::optional<TimePosition>> Partition::find(Timestamp timestamp) const {
+  auto found = state_->log->find(timestamp);
+  if (found && *found && (*found)->sequence >= state_->high_watermark) return std::nullopt;
+  return found;
+}
+
+Maybe<std::optional<TimePosition>> Partition::find_max() const {
+  return state_->log->find_max(state_->high_watermark);
+}
+
+Timestamp Partition::max_timestamp() const noexcept { return state_->log->max_timestamp(); }
+
+Result<void> Partition::trim(Offset new_start) {
+  State& state = *state_;
+  if (state.lost != nullptr) return std::unexpected(*state.lost);
+  if (new_start.value() < 0 || to_sequence(new_start) > state.high_watermark) {
+    return fail(ErrorCode::OFFSET_OUT_OF_RANGE,
+                "The log cannot start at offset " + std::to_string(new_start.value()) +
+                    ", it ends at " + std::to_string(to_offset(state.high_watermark).value()) + ".");
+  }
+  if (auto done = state.log->trim(to_sequence(new_start)); !done) {
+    return std::unexpected(std::move(done.error()));
+  }
+  state.epochs.trim(to_offset(state.log->bounds().start));
+  return {};
+}
+
+void Partition::configure(const LogOptions& options) {
+  state_->segment_bytes = options.segment_bytes;
+  state_->log->configure(options);
+}
+
+bool Partition::commit(Sequence committed_end) noexcept {
+  State& state = *state_;
+  const Sequence end = std::min(committed_end, state.log->bounds().staged_end);
+  if (state.lost != nullptr || end <= state.high_watermark) return false;
+  state.high_watermark = end;
+  return true;
+}
+
+void Partition::lost(const Error& why) {
+  if (state_->lost != nullptr) return;
+  state_->lost = std::make_unique<Error>(why);
+  if (why.code != ErrorCode::KAFKA_STORAGE_ERROR) {
+    state_->lost->code = ErrorCode::NOT_LEADER_OR_FOLLOWER;
+  }
+}
+
+std::uint64_t Partition::bytes() const noexcept { return state_->log->bounds().bytes; }
+std::uint64_t Partition::bytes_since_checkpoint() const noexcept {
+  return state_->log->bytes_since_checkpoint();
+}
+
+Checkpoint Partition::checkpoint() const {
+  const State& state = *state_;
+  BlobWriter writer;
+  writer.number(kStateVersion);
+  state.epochs.encode(writer);
+  Checkpoint checkpoint;
+  checkpoint.upto = state.log->bounds().staged_end;
+  checkpoint.state = writer.take();
+  state.producers.encode(checkpoint.state);
+  checkpoint.layout = state.log->layout();
+  return checkpoint;
+}
+
+ChannelLog& Partition::log() noexcept { return *state_->log; }
+ProducerState& Partition::producers() noexcept { return state_->producers; }
+
+std::size_t Partition::expire_producers(Timestamp now, std::int64_t expiration_ms) {
+  return state_->producers.expire(now, expiration_ms);
+}
+
+}  // namespace kanal::log

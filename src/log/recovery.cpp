@@ -1,0 +1,409 @@
+#include "recovery.hpp"
+
+#include "blob.hpp"
+#include "scan.hpp"
+
+#include "kanal/base/logging.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <utility>
+
+namespace kanal::log {
+namespace {
+
+constexpr std::uint64_t kMaxCheckpointFile = 1 << 30;
+
+class Recovery {
+ public:
+  Recovery(Core& core, const LogOptions& options, std::optional<SavedChannel> saved)
+      : core_(core),
+        files_(core.store().files),
+        options_(options),
+        interval_(static_cast<std::uint64_t>(
+            std::max<std::int64_t>(options.index_interval_bytes, 1))),
+        saved_(std::move(saved)) {}
+
+  Result<Recovered> run();
+
+ private:
+  Result<void> read_channel(const std::vector<Sequence>& bases);
+  void choose_checkpoint();
+  void use_saved(const std::string& name);
+  Result<std::vector<Sequence>> list_segments();
+  Result<void> remove_trimmed(std::vector<Sequence>& bases);
+  Result<void> recover_segments(const std::vector<Sequence>& bases);
+  Result<void> check_ends(const std::vector<Sequence>& bases);
+  /// False: the log ends in this segment, the later ones are set aside.
+  Result<bool> recover_segment(Sequence base, std::optional<Sequence> next);
+  Result<bool> judge_tail(Segment& segment, File& file, std::uint64_t size, const Scanned& scanned,
+                          std::optional<Sequence> next);
+  [[nodiscard]] bool was_sealed(const Segment& segment, Sequence next);
+  void keep_index(const Segment& segment);
+  Result<void> cut(Segment& segment, File& file, std::uint64_t size, const std::string& why);
+  Result<void> set_aside(const std::vector<Sequence>& bases, std::size_t from);
+  Result<void> drop_trimmed();
+  Result<void> remove_segment(Sequence base);
+  Result<void> rewrite_channel(std::string why);
+  Segment& add_segment(Sequence base);
+  [[nodiscard]] const SegmentLayout* known(Sequence base) const;
+  [[nodiscard]] std::string name_of(Sequence base) const { return "'" + core_.path(segment_name(base)) + "'"; }
+  [[nodiscard]] std::unexpected<Error> damaged(Sequence base, std::uint64_t position, std::string_view why) const;
+  void report(std::string sentence);
+
+  Core& core_;
+  FileSystem& files_;
+  const LogOptions& options_;
+  const std::uint64_t interval_;
+  std::optional<SavedChannel> saved_;
+  Layout layout_;  // of the chosen checkpoint
+  Recovered result_;
+};
+
+Result<Recovered> Recovery::run() {
+  const auto exists = files_.exists(core_.directory());
+  if (!exists) return std::unexpected(exists.error());
+  if (!*exists) {
+    use_saved("The recovery points");
+    if (layout_.created) {
+      return storage_error("The directory '" + core_.directory() + "' is missing.");
+    }
+    return std::move(result_);
+  }
+  result_.report.scanned = true;
+  core_.names_dirty = true;
+  choose_checkpoint();
+  auto bases = list_segments();
+  if (!bases) return std::unexpected(std::move(bases.error()));
+  if (auto done = read_channel(*bases); !done) return std::unexpected(std::move(done.error()));
+  if (auto done = remove_trimmed(*bases); !done) return std::unexpected(std::move(done.error()));
+  result_.state.created = true;
+  result_.state.end = result_.state.start;
+  result_.state.last_epoch = layout_.last_epoch;
+  if (auto done = recover_segments(*bases); !done) return std::unexpected(std::move(done.error()));
+  if (auto done = drop_trimmed(); !done) return std::unexpected(std::move(done.error()));
+  return std::move(result_);
+}
+
+/// The newer of what the last shutdown and the last running checkpoint left.
+void Recovery::choose_checkpoint() {
+  const std::string path = core_.path(kCheckpointFile);
+  if (auto bytes = read_file(files_, path, kMaxCheckpointFile)) {
+    auto own = decode_checkpoint(*bytes);
+    if (!own) {
+      report("The checkpoint '" + path + "' is not used: " + own.error().detail + ".");
+    } else if (own->id.topic_id == core_.id().topic_id && own->id.partition == core_.id().partition &&
+               (!saved_ || own->checkpoint.upto >= saved_->checkpoint.upto)) {
+      saved_ = std::move(*own);
+    }
+  } else if (bytes.error().os_error != ENOENT) {
+    report("The checkpoint is not used: " + bytes.error().detail);
+  }
+  use_saved("'" + path + "'");
+}
+
+void Recovery::use_saved(const std::string& name) {
+  if (!saved_) return;
+  if (auto layout = decode_layout(saved_->checkpoint.layout)) {
+    layout_ = std::move(*layout);
+    result_.checkpoint = std::move(saved_->checkpoint);
+  } else {
+    report(name + " cannot be used: " + layout.error().detail + ".");
+  }
+  saved_.reset();
+}
+
+Result<void> Recovery::read_channel(const std::vector<Sequence>& bases) {
+  const std::string path = core_.path(kChannelFile);
+  auto channel = read_channel_file(files_, path);
+  if (!channel) return std::unexpected(std::move(channel.error()));
+  LogState& state = result_.state;
+  using Condition = ChannelFile::Condition;
+  if (channel->condition == Condition::kSound || channel->condition == Condition::kRepaired) {
+    state.start = channel->state.start;
+    state.generation = channel->state.generation;
+    if (channel->condition == Condition::kSound) return {};
+    return rewrite_channel("'" + path + "' had a damaged half and was written again.");
+  }
+  if (result_.checkpoint && layout_.created) {
+    state.start = layout_.start;
+    state.generation = layout_.generation;
+    return rewrite_channel("'" + path + "' was missing or damaged and was made again from the checkpoint.");
+  }
+  if (channel->condition == Condition::kDamaged) {
+    return storage_error("'" + path + "' is damaged: its checksums do not match.");
+  }
+  // Never completely written: the process or the machine stopped while the directory was being made. Or somebody
+  // removed it: then what was trimmed inside the first segment comes back, which the report tells.
+  state.start = bases.empty() ? Sequence(1) : bases.front();
+  return rewrite_channel("'" + path + "' was incomplete and was made again.");
+}
+
+Result<void> Recovery::rewrite_channel(std::string why) {
+  LogState& state = result_.state;
+  ++state.generation;
+  const ChannelState channel{core_.id().topic_id, core_.id().partition, state.start, state.generation};
+  core_.channel_dirty = true;
+  core_.names_dirty = true;
+  if (auto done = create_channel_file(files_, core_.path(kChannelFile), channel); !done) return done;
+  report(std::move(why));
+  return core_.sync_channel_file();
+}
+
+Result<std::vector<Sequence>> Recovery::list_segments() {
+  auto entries = files_.list(core_.directory());
+  if (!entries) return std::unexpected(std::move(entries.error()));
+  std::vector<Sequence> bases;
+  for (const DirectoryEntry& entry : *entries) {
+    if (entry.is_directory) continue;
+    if (const auto base = parse_segment_name(entry.name)) bases.push_back(*base);
+    if (entry.name.ends_with(".tmp")) (void)files_.remove(core_.path(entry.name));
+  }
+  std::ranges::sort(bases);
+  return bases;
+}
+
+/// Files that a trim before the stop had dropped but not removed yet.
+Result<void> Recovery::remove_trimmed(std::vector<Sequence>& bases) {
+  std::size_t gone = 0;
+  while (gone < bases.size()) {
+    const bool below = gone + 1 < bases.size() && bases[gone + 1] <= result_.state.start;
+    const bool dropped = layout_.created && known(bases[gone]) == nullptr && bases[gone] < layout_.end;
+    if (!below && !dropped) break;
+    if (auto done = remove_segment(bases[gone]); !done) return done;
+    ++gone;
+  }
+  bases.erase(bases.begin(), bases.begin() + static_cast<std::ptrdiff_t>(gone));
+  return {};
+}
+
+Result<void> Recovery::remove_segment(Sequence base) {
+  if (auto done = files_.remove(core_.path(segment_name(base))); !done) return done;
+  return files_.remove(core_.path(index_name(base)));
+}
+
+Result<void> Recovery::recover_segments(const std::vector<Sequence>& bases) {
+  LogState& state = result_.state;
+  if (auto done = check_ends(bases); !done) return done;
+  if (bases.empty()) return {};
+  state.end = bases.front();
+  for (std::size_t i = 0; i < bases.size(); ++i) {
+    const bool last = i + 1 == bases.size();
+    const auto more = recover_segment(bases[i], last ? std::nullopt : std::optional(bases[i + 1]));
+    if (!more) return std::unexpected(more.error());
+    if (!*more && !last) {
+      if (auto done = set_aside(bases, i + 1); !done) return done;
+      break;
+    }
+  }
+  if (result_.checkpoint && state.end < result_.checkpoint->upto && state.start < result_.checkpoint->upto) {
+    return damaged(state.segments.back().base(), state.segments.back().size,
+                   "records before the last checkpoint are missing");
+  }
+  return {};
+}
+
+/// The first file must reach down to the log start; files that a checkpoint names must be there.
+Result<void> Recovery::check_ends(const std::vector<Sequence>& bases) {
+  LogState& state = result_.state;
+  const Sequence upto = result_.checkpoint ? result_.checkpoint->upto : Sequence(1);
+  if (bases.empty()) {
+    if (upto <= state.start) return {};
+    return storage_error("All segment files of '" + core_.directory() + "' are missing.");
+  }
+  if (bases.front() <= state.start) return {};
+  return storage_error("The log in '" + core_.directory() + "' starts at offset " +
+                       std::to_string(to_offset(state.start).value()) + " but its first file is " +
+                       name_of(bases.front()) + ".");
+}
+
+Result<bool> Recovery::recover_segment(Sequence base, std::optional<Sequence> next) {
+  LogState& state = result_.state;
+  Segment& segment = add_segment(base);
+  auto file = core_.open(*segment.file);
+  if (!file) return std::unexpected(std::move(file.error()));
+  const auto size = (*file)->size();
+  if (!size) return std::unexpected(size.error());
+  ScanFrom from{0, base, state.last_epoch};
+  if (const SegmentLayout* layout = known(base)) {
+    if (*size < layout->size) return damaged(base, *size, "it is shorter than at the last checkpoint");
+    segment.size = segment.indexed_from = layout->size;
+    segment.end = layout->end;
+    segment.first_timestamp = layout->first_timestamp;
+    segment.max_timestamp = layout->max_timestamp;
+    if (next && layout->end == *next && *size == layout->size) {  // complete below the checkpoint
+      state.end = segment.end;
+      return true;
+    }
+    from = {layout->size, layout->end, state.last_epoch};
+  }
+  segment.index = std::make_shared<Index>();
+  const auto scanned = scan(**file, *size, from, {base, interval_, segment.index.get()});
+  if (!scanned) return std::unexpected(scanned.error());
+  result_.report.scanned_bytes += *size - from.position;
+  if (from.position == 0) segment.first_timestamp = scanned->first_timestamp;
+  segment.max_timestamp = std::max(segment.max_timestamp, scanned->max_timestamp);
+  segment.size = scanned->valid_end;
+  segment.end = state.end = scanned->next;
+  state.last_epoch = scanned->epoch;
+  if (scanned->batches > 0) core_.mark_dirty(segment.file);  // perhaps never synced
+  return judge_tail(segment, **file, *size, *scanned, next);
+}
+
+Result<bool> Recovery::judge_tail(Segment& segment, File& file, std::uint64_t size,
+                                  const Scanned& scanned, std::optional<Sequence> next) {
+  const bool whole = scanned.valid_end == size;
+  if (whole && (!next || scanned.next == *next)) {
+    if (next) keep_index(segment);
+    return true;
+  }
+  const std::string why = whole ? "batches are missing at its end" : scanned.stopped;
+  const auto behind = find_batch_behind(file, size, scanned);
+  if (!behind) return std::unexpected(behind.error());
+  if (*behind) {
+    return damaged(segment.base(), scanned.valid_end,
+                   why + ", and a sound batch follows at position " + std::to_string(**behind));
+  }
+  if (result_.checkpoint && result_.checkpoint->upto > scanned.next) {
+    return damaged(segment.base(), scanned.valid_end, why + ", below the last checkpoint");
+  }
+  // In an earlier segment a missing tail is what a power cut right after a roll leaves: not yet synced, never promised.
+  const bool joins = next && scanned.next == *next;
+  if (next && !joins && (options_.ack_after_sync || was_sealed(segment, *next))) {
+    return damaged(segment.base(), scanned.valid_end, why + ", and later segments follow");
+  }
+  if (!whole) {
+    if (auto done = cut(segment, file, size, why); !done) return std::unexpected(std::move(done.error()));
+  }
+  return joins;
+}
+
+bool Recovery::was_sealed(const Segment& segment, Sequence next) {
+  const auto bytes = read_file(files_, core_.path(index_name(segment.base())), 64 << 20);
+  if (!bytes) return false;
+  const auto index = decode_index(*bytes);
+  return index && index->sealed && index->base == segment.base() && index->end == next;
+}
+
+/// A complete segment without a sound index file: the scan has made it.
+void Recovery::keep_index(const Segment& segment) {
+  const std::string path = core_.path(index_name(segment.base()));
+  if (const auto bytes = read_file(files_, path, 64 << 20)) {
+    const auto stored = decode_index(*bytes);
+    if (stored && stored->base == segment.base() && stored->end == segment.end &&
+        stored->size == segment.size) {
+      return;
+    }
+  }
+  if (segment.indexed_from != 0) return;  // a reader that needs it has it rebuilt
+  write_index(files_, path,
+              {segment.base(), segment.end, segment.size, segment.first_timestamp,
+               segment.max_timestamp, false, *segment.index},
+              false);
+}
+
+Result<void> Recovery::cut(Segment& segment, File& file, std::uint64_t size, const std::string& why) {
+  const std::uint64_t bytes = size - segment.size;
+  const auto zeros = all_zero(file, segment.size, size);
+  if (!zeros) return std::unexpected(zeros.error());
+  if (auto done = file.truncate(segment.size); !done) return done;
+  if (auto done = file.sync(); !done) return done;
+  result_.report.cut_bytes += bytes;
+  report("Cut " + std::to_string(bytes) + (*zeros ? " zero" : " torn") + " bytes off the end of " +
+         name_of(segment.base()) + " at position " + std::to_string(segment.size) + ": " + why + ".");
+  return {};
+}
+
+/// Segments behind the place where a power cut left the log: kept under another name, not part of it any more.
+Result<void> Recovery::set_aside(const std::vector<Sequence>& bases, std::size_t from) {
+  for (std::size_t i = bases.size(); i-- > from;) {  // the last first: the log never has a hole
+    const std::string name = segment_name(bases[i]);
+    if (auto file = files_.open(core_.path(name), OpenMode::kRead)) {
+      if (const auto size = (*file)->size()) result_.report.cut_bytes += *size;
+    }
+    if (auto done = files_.rename(core_.path(name), core_.path(name + ".cut")); !done) return done;
+    (void)files_.remove(core_.path(index_name(bases[i])));
+    report("Set aside " + name_of(bases[i]) + " as .cut: what lay before it was lost unsynced.");
+  }
+  return files_.sync_directory(core_.directory());
+}
+
+/// Segments wholly below the start.
+Result<void> Recovery::drop_trimmed() {
+  LogState& state = result_.state;
+  // Records below the start may be lost with an unsynced tail; their numbers are not given out again.
+  state.end = std::max(state.end, state.start);
+  std::size_t gone = 0;
+  while (gone < state.segments.size() && state.segments[gone].end <= state.start) {
+    Segment& segment = state.segments[gone++];
+    core_.drop_file(segment.file);
+    if (auto done = remove_segment(segment.base()); !done) return done;
+  }
+  state.segments.erase(state.segments.begin(), state.segments.begin() + static_cast<std::ptrdiff_t>(gone));
+  return {};
+}
+
+Segment& Recovery::add_segment(Sequence base) {
+  Segment& segment = result_.state.segments.emplace_back();
+  segment.file = core_.make_file(base);
+  segment.end = base;
+  segment.created = core_.store().clock.wall();
+  return segment;
+}
+
+const SegmentLayout* Recovery::known(Sequence base) const {
+  const auto found = std::ranges::find(layout_.segments, base, &SegmentLayout::base);
+  return found == layout_.segments.end() ? nullptr : &*found;
+}
+
+std::unexpected<Error> Recovery::damaged(Sequence base, std::uint64_t position,
+                                         std::string_view why) const {
+  return storage_error(name_of(base) + " is damaged at position " + std::to_string(position) + ": " +
+                       std::string(why) + ".");
+}
+
+void Recovery::report(std::string sentence) {
+  logger("log").warn("{} channel={}", sentence, core_.id().name);
+  std::string& detail = result_.report.detail;
+  if (!detail.empty()) detail += ' ';
+  detail += sentence;
+}
+
+/// The clean checkpoint says it all.
+std::optional<Recovered> trust_clean(Core& core, SavedChannel& saved) {
+  auto layout = decode_layout(saved.checkpoint.layout);
+  if (!layout || layout->end != saved.checkpoint.upto) return std::nullopt;
+  Recovered result;
+  LogState& state = result.state;
+  state.start = layout->start;
+  state.end = layout->end;
+  state.last_epoch = layout->last_epoch;
+  state.generation = layout->generation;
+  state.created = layout->created;
+  state.segments.reserve(layout->segments.size());
+  const Timestamp now = core.store().clock.wall();
+  for (const SegmentLayout& known : layout->segments) {
+    Segment& segment = state.segments.emplace_back();
+    segment.file = core.make_file(known.base);
+    segment.end = known.end;
+    segment.size = segment.indexed_from = known.size;
+    segment.first_timestamp = known.first_timestamp;
+    segment.max_timestamp = known.max_timestamp;
+    segment.created = now;
+    segment.checked = false;
+  }
+  result.checkpoint = std::move(saved.checkpoint);
+  return result;
+}
+
+}  // namespace
+
+Result<Recovered> recover(Core& core, const LogOptions& options, std::optional<SavedChannel> saved) {
+  if (saved && saved->clean) {
+    if (auto trusted = trust_clean(core, *saved)) return std::move(*trusted);
+  }
+  return Recovery(core, options, std::move(saved)).run();
+}
+
+}  // namespace kanal::log

@@ -1,0 +1,292 @@
+// The LogStore over segment files: opens and removes channels, runs loads on helpers, and writes and consumes the file of the
+// clean shutdown. Its state is in StoreContext, behind leaf locks: any thread.
+#include "blob.hpp"
+#include "checkpoint.hpp"
+#include "core.hpp"
+#include "recovery.hpp"
+#include "segment_log.hpp"
+
+#include "kanal/base/check.hpp"
+#include "kanal/base/logging.hpp"
+
+#include <cerrno>
+#include <optional>
+#include <utility>
+
+namespace kanal::log {
+namespace {
+
+constexpr std::uint64_t kMaxCleanFile = std::uint64_t{4} << 30;
+
+using SavedChannels = std::unordered_map<std::string, SavedChannel>;
+
+class SegmentStore final : public LogStore {
+ public:
+  SegmentStore(FileSystem& files, Executor& helpers, const Clock& clock,
+               const SegmentStoreOptions& options)
+      : context_(std::make_shared<StoreContext>(files, helpers, clock, options.directory,
+                                                options.max_open_files)) {}
+
+  void start(CommitSink& sink) override;
+  Result<Opened> open(const ChannelId& id, ChannelHandle handle, LeaderEpoch epoch,
+                      const LogOptions& options) override;
+  Result<void> remove(const ChannelId& id) override;
+  void load(Miss miss, std::move_only_function<void(Result<void>)> done) override;
+  void flush() noexcept override {}
+  [[nodiscard]] std::size_t room() const noexcept override { return SIZE_MAX; }
+  void prepare_stop() noexcept override;
+  Result<void> stop(Deadline deadline) override;
+
+ private:
+  [[nodiscard]] std::string path(std::string_view name) const {
+    return context_->directory + "/" + std::string(name);
+  }
+  void read_saved();
+  std::optional<SavedChannels> read_saved_file(std::string_view name);
+  void sweep_removed();
+  std::optional<SavedChannel> take_saved(const ChannelId& id);
+  Result<void> move_away(const ChannelId& id, std::string_view where, const std::string& as);
+  Result<std::string> check_identity(const ChannelId& id);
+  std::shared_ptr<Core> add(const ChannelId& id, ChannelHandle handle, LeaderEpoch epoch);
+  void commit_staged();
+  std::vector<SavedChannel> take_kept();
+
+  const std::shared_ptr<StoreContext> context_;
+  CommitSink* sink_ = nullptr;
+  Leaf<SavedChannels> saved_;  // of the last run, until each is opened
+};
+
+std::string unique_name(StoreContext& context, const ChannelId& id) {
+  // Short, whatever the topic's name: topic id, partition, boot time and a counter.
+  return to_string(id.topic_id) + "~" + std::to_string(id.partition.value()) + "~" +
+         std::to_string(context.clock.wall().value()) + "~" + std::to_string(context.set_aside++);
+}
+
+void SegmentStore::start(CommitSink& sink) {
+  sink_ = &sink;
+  if (auto done = context_->files.create_directories(context_->directory); !done) {
+    logger("log").error("Could not make the directory of the channels. why=\"{}\"",
+                        done.error().detail);
+  } else if (const auto slash = context_->directory.rfind('/'); slash != std::string::npos && slash > 0) {
+    (void)context_->files.sync_directory(context_->directory.substr(0, slash));
+  }
+  read_saved();
+  context_->helpers.post([context = context_] {
+    const std::string removed = context->directory + "/" + std::string(kRemovedDirectory);
+    if (auto done = context->files.remove_all(removed); !done) {
+      logger("log").warn("Could not remove deleted channels. why=\"{}\"", done.error().detail);
+    }
+  });
+}
+
+std::optional<SavedChannels> SegmentStore::read_saved_file(std::string_view name) {
+  const auto bytes = read_file(context_->files, path(name), kMaxCleanFile);
+  if (!bytes) {
+    if (bytes.error().os_error != ENOENT) {
+      logger("log").warn("Recovery points are not used. why=\"{}\"", bytes.error().detail);
+    }
+    return std::nullopt;
+  }
+  auto channels = decode_all(*bytes);
+  if (!channels) {
+    logger("log").warn("Recovery points are not used. file=\"{}\" why=\"{}\"", path(name),
+                       channels.error().detail);
+    return std::nullopt;
+  }
+  return std::move(*channels);
+}
+
+/// The mark of the clean shutdown counts once: before anything is written it becomes a mere set of recovery points.
+void SegmentStore::read_saved() {
+  FileSystem& files = context_->files;
+  auto clean = read_saved_file(kCleanFile);
+  const auto left = files.exists(path(kCleanFile));
+  bool consumed = left && !*left;
+  if (!consumed) {
+    const auto renamed = files.rename(path(kCleanFile), path(kPointsFile));
+    const auto synced = renamed ? files.sync_directory(context_->directory) : renamed;
+    consumed = synced.has_value();
+    if (!consumed) {
+      logger("log").warn("The clean shutdown is not trusted: its mark could not be taken away. why=\"{}\"",
+                         synced.error().detail);
+    }
+  }
+  if (!clean) clean = read_saved_file(kPointsFile);
+  const bool trusted = consumed && left && *left;
+  if (!clean) return;
+  for (auto& [name, channel] : *clean) channel.clean = channel.clean && trusted;
+  saved_.with([&](SavedChannels& saved) { saved = std::move(*clean); });
+}
+
+std::optional<SavedChannel> SegmentStore::take_saved(const ChannelId& id) {
+  auto node = saved_.with([&](SavedChannels& saved) { return saved.extract(id.name); });
+  if (node.empty()) return std::nullopt;
+  SavedChannel& channel = node.mapped();
+  if (channel.id.topic_id != id.topic_id || channel.id.partition != id.partition) return std::nullopt;
+  return std::move(channel);
+}
+
+std::shared_ptr<Core> SegmentStore::add(const ChannelId& id, ChannelHandle handle, LeaderEpoch epoch) {
+  auto core = std::make_shared<Core>(context_, id, handle, epoch);
+  context_->channels.with([&](OpenChannels& channels) {
+    if (const auto old = channels.by_name.find(id.name); old != channels.by_name.end()) {
+      old->second->mark_removed();  // its owner was lost; it must not touch the files again
+      channels.by_name.erase(old);
+    }
+    channels.by_name.emplace(core->id().name, core.get());
+    auto& slots = channels.by_handle;
+    if (slots.size() <= handle.value()) slots.resize(handle.value() + 1);
+    slots[handle.value()] = core;
+  });
+  return core;
+}
+
+Result<Opened> SegmentStore::open(const ChannelId& id, ChannelHandle handle, LeaderEpoch epoch,
+                                  const LogOptions& options) {
+  auto saved = take_saved(id);
+  auto core = add(id, handle, epoch);
+  Opened opened;
+  if (!saved || !saved->clean) {
+    auto stray = check_identity(id);
+    if (!stray) return std::unexpected(std::move(stray.error()));
+    opened.report.detail = std::move(*stray);
+  }
+  const bool clean = saved && saved->clean;
+  auto recovered = recover(*core, options, std::move(saved));
+  if (!recovered) {
+    logger("log").error("A channel could not be opened. channel={} why=\"{}\"", id.name,
+                        recovered.error().detail);
+    return std::unexpected(std::move(recovered.error()));
+  }
+  if (recovered->report.scanned && options.ack_after_sync && !clean) {
+    // What a killed process had not synced becomes durable before it is shown.
+    core->staged_end = recovered->state.end.value();
+    if (auto synced = core->sync(); !synced) return std::unexpected(std::move(synced.error()));
+  }
+  std::string detail = std::move(opened.report.detail);
+  opened.report = std::move(recovered->report);
+  opened.report.detail = std::move(detail) + opened.report.detail;
+  opened.checkpoint = std::move(recovered->checkpoint);
+  opened.log = std::make_unique<SegmentLog>(std::move(core), options, std::move(recovered->state));
+  return opened;
+}
+
+/// Renames a directory away that belongs to another incarnation; what was done, or nothing.
+Result<std::string> SegmentStore::check_identity(const ChannelId& id) {
+  const std::string directory = path(directory_name(id));
+  const auto exists = context_->files.exists(directory);
+  if (!exists) return std::unexpected(exists.error());
+  if (!*exists) return std::string();
+  const auto channel = read_channel_file(context_->files, directory + "/" + std::string(kChannelFile));
+  if (!channel) return std::unexpected(channel.error());
+  if (channel->condition == ChannelFile::Condition::kUnwritten ||
+      channel->condition == ChannelFile::Condition::kDamaged ||
+      (channel->state.topic_id == id.topic_id && channel->state.partition == id.partition)) {
+    return std::string();
+  }
+  const std::string name = unique_name(*context_, id);
+  if (auto done = move_away(id, kStrayDirectory, name); !done) return std::unexpected(std::move(done.error()));
+  std::string detail = "'" + directory + "' belonged to topic id " + to_string(channel->state.topic_id) +
+                       " and was moved to '" + path(kStrayDirectory) + "/" + name + "'. ";
+  logger("log").warn("A foreign channel directory was moved away. {}channel={}", detail, id.name);
+  return detail;
+}
+
+Result<void> SegmentStore::move_away(const ChannelId& id, std::string_view where, const std::string& as) {
+  FileSystem& files = context_->files;
+  if (auto done = files.create_directories(path(where)); !done) return done;
+  if (auto done = files.rename(path(directory_name(id)), path(where) + "/" + as); !done) return done;
+  if (auto done = files.sync_directory(path(where)); !done) return done;
+  return files.sync_directory(context_->directory);
+}
+
+Result<void> SegmentStore::remove(const ChannelId& id) {
+  context_->channels.with([&](OpenChannels& channels) {
+    if (const auto found = channels.by_name.find(id.name); found != channels.by_name.end()) {
+      if (found->second->id().topic_id == id.topic_id) found->second->mark_removed();
+    }
+  });
+  (void)take_saved(id);
+  const auto exists = context_->files.exists(path(directory_name(id)));
+  if (!exists) return std::unexpected(exists.error());
+  if (!*exists) return {};
+  const std::string name = unique_name(*context_, id);
+  if (auto done = move_away(id, kRemovedDirectory, name); !done) return done;
+  context_->helpers.post([context = context_, where = path(kRemovedDirectory) + "/" + name] {
+    if (auto done = context->files.remove_all(where); !done) {
+      logger("log").warn("Could not remove a deleted channel. why=\"{}\"", done.error().detail);
+    }
+  });
+  return {};
+}
+
+void SegmentStore::load(Miss miss, std::move_only_function<void(Result<void>)> done) {
+  auto core = context_->channels.with([&](OpenChannels& channels) -> std::shared_ptr<Core> {
+    const auto& slots = channels.by_handle;
+    return miss.channel.value() < slots.size() ? slots[miss.channel.value()].lock() : nullptr;
+  });
+  context_->helpers.post([core = std::move(core), miss, done = std::move(done)]() mutable {
+    done(core != nullptr ? core->load(miss) : Result<void>{});  // gone: asking again tells
+  });
+}
+
+void SegmentStore::prepare_stop() noexcept {
+  context_->channels.with([](OpenChannels& channels) { channels.stopping = true; });
+}
+
+/// Syncs what waits for a sync and tells the sink.
+void SegmentStore::commit_staged() {
+  std::vector<std::shared_ptr<Core>> cores;
+  context_->channels.with([&](OpenChannels& channels) {
+    for (const auto& slot : channels.by_handle) {
+      if (auto core = slot.lock()) cores.push_back(std::move(core));
+    }
+  });
+  for (const auto& core : cores) {
+    if (core->synced_end >= core->staged_end || !core->ack_after_sync || sink_ == nullptr) continue;
+    const auto synced = core->sync();
+    if (synced) {
+      const Progress progress{core->handle(), core->epoch(), *synced};
+      sink_->committed({&progress, 1});
+    } else if (!core->removed()) {
+      const Loss loss{core->handle(), core->epoch(), synced.error()};
+      sink_->lost({&loss, 1});
+    }
+  }
+}
+
+/// What was checkpointed since prepare_stop; a channel that took records after it is no longer clean.
+std::vector<SavedChannel> SegmentStore::take_kept() {
+  return context_->channels.with([](OpenChannels& channels) {
+    std::vector<SavedChannel> kept;
+    kept.reserve(channels.kept.size());
+    for (auto& [name, channel] : channels.kept) {
+      if (const auto found = channels.by_name.find(name); found != channels.by_name.end()) {
+        Core& core = *found->second;
+        channel.clean = channel.clean && !core.removed() && core.usable() &&
+                        core.id().topic_id == channel.id.topic_id &&
+                        core.staged_end == channel.checkpoint.upto.value();
+      }
+      kept.push_back(std::move(channel));
+    }
+    channels.kept.clear();
+    return kept;
+  });
+}
+
+Result<void> SegmentStore::stop(Deadline) {
+  commit_staged();
+  const std::vector<SavedChannel> kept = take_kept();
+  const Buffer file = encode_all(kept);
+  if (auto done = replace_file(context_->files, path(kCleanFile), file); !done) return done;
+  return context_->files.remove(path(kPointsFile));
+}
+
+}  // namespace
+
+std::unique_ptr<LogStore> make_segment_store(FileSystem& files, Executor& helpers, const Clock& clock,
+                                             const SegmentStoreOptions& options) {
+  return std::make_unique<SegmentStore>(files, helpers, clock, options);
+}
+
+}  // namespace kanal::log
