@@ -47,6 +47,7 @@ class WarningsToOurLog final : public rocksdb::Logger {
     if (level < GetInfoLogLevel() || level == rocksdb::InfoLogLevel::HEADER_LEVEL) return;
     char line[512];
     if (std::vsnprintf(line, sizeof line, format, arguments) < 0) return;
+    std::ranges::replace(line, '\n', ' ');
     logger("reserved").warn("The reserved store's database warns: {}", line);
   }
 };
@@ -515,7 +516,11 @@ Result<Stored> RocksStore::write(rocksdb::WriteBatch& batch, const ReservedName&
 Result<void> RocksStore::repair() {
   const std::unique_lock database(db_lock_);
   if (!broken_) return {};
-  if (db_ != nullptr && db_->Resume().ok()) {
+  const rocksdb::Status resumed = db_ == nullptr ? rocksdb::Status::Aborted() : db_->Resume();
+  if (resumed.IsNoSpace()) {
+    return std::unexpected(storage_error("the reserved store still has no room", resumed));
+  }
+  if (resumed.ok()) {
     broken_ = false;
     return {};
   }
