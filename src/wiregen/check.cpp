@@ -163,6 +163,9 @@ class Checker {
     if (field.kind() == Kind::kStruct && !field.is_array && field.tagged()) {
       fail(field.line, "a tagged struct cannot be null");
     }
+    if (field.kind() == Kind::kStruct && !field.is_array && field.nested) {
+      fail(field.line, "a struct that can be null must stand under 'structs'");
+    }
     Versions range = *field.nullable_text;
     range = {std::max(range.min, field.versions.min), std::min(range.max, field.versions.max)};
     if (range.empty())

@@ -92,7 +92,22 @@ void emit_struct(Lines& out, const Struct& structure, const Message& message) {
   emit_equality(out, structure, message.views);
 }
 
+// Shared structs stand outside the message: a std::optional of a struct nested in a class that is
+// not complete yet cannot be default-constructed for clang.
+void emit_common(Lines& out, const Message& message) {
+  if (message.common.empty()) return;
+  out.line("namespace parts_of_" + message.name + " {");
+  for (const auto& common : message.common) {
+    out.open("struct " + common->name + " {");
+    emit_struct(out, *common, message);
+    out.close("};");
+  }
+  out.line("}  // namespace parts_of_" + message.name);
+  out.line();
+}
+
 void emit_message(Lines& out, const Message& message, const Api* api) {
+  emit_common(out, message);
   out.open("struct " + message.name + " {");
   if (api != nullptr)
     out.line("static constexpr std::int16_t kApiKey = " + std::to_string(api->key) + ";");
@@ -108,9 +123,7 @@ void emit_message(Lines& out, const Message& message, const Api* api) {
            std::to_string(message.flexible_from) + ";");
   out.line();
   for (const auto& common : message.common) {
-    out.open("struct " + common->name + " {");
-    emit_struct(out, *common, message);
-    out.close("};");
+    out.line("using " + common->name + " = parts_of_" + message.name + "::" + common->name + ";");
   }
   emit_struct(out, message.root, message);
   out.close("};");

@@ -96,6 +96,8 @@ TEST(Schema, Tags) {
 TEST(Schema, NullsAndDefaults) {
   EXPECT_EQ(field_error("  - {name: a, type: int8, nullable: true}"),
             "99_test.yaml:5: type 'int8' has no null");
+  EXPECT_EQ(field_error("  - {name: a, type: A, nullable: true, fields: []}"),
+            "99_test.yaml:5: a struct that can be null must stand under 'structs'");
   EXPECT_EQ(field_error("  - {name: a, type: string, nullable: 10+}"),
             "99_test.yaml:5: 'nullable' of 'a' covers none of its versions");
   EXPECT_EQ(field_error("  - {name: a, type: string, nullable: 3-12}"),
