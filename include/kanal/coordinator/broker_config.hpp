@@ -12,6 +12,8 @@ namespace kanal::coordinator {
 
 /// Every broker config, sorted by name.
 [[nodiscard]] std::span<const ConfigRow> broker_config_rows() noexcept;
+/// The row of a broker config, those included that DescribeConfigs does not show; null if unknown.
+[[nodiscard]] const ConfigRow* find_broker_config(std::string_view name) noexcept;
 /// Whether a client may change it while the broker runs, and whether for one broker only (KIP-226).
 [[nodiscard]] bool is_dynamic(std::string_view name) noexcept;
 [[nodiscard]] bool is_per_broker(std::string_view name) noexcept;

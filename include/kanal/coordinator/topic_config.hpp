@@ -13,6 +13,9 @@ namespace kanal::coordinator {
 /// shown, as in Kafka.)
 [[nodiscard]] std::span<const ConfigRow> topic_config_rows() noexcept;
 
+/// The broker config that holds the default of a topic config; empty if there is none.
+[[nodiscard]] std::string_view broker_name_of(std::string_view topic_config) noexcept;
+
 /// INVALID_CONFIG for an unknown name, a bad type, a value out of range, or one that asks for what
 /// is missing here.
 [[nodiscard]] Result<void> check_topic_config(std::string_view name, std::string_view value);

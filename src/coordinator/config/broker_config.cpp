@@ -50,7 +50,7 @@ class Reader {
     into = *parsed;
   }
   [[nodiscard]] std::string_view text(std::string_view name) const {
-    const ConfigRow* row = find_broker_row(name);
+    const ConfigRow* row = find_broker_config(name);
     CHECK(row != nullptr, "a broker config the table knows");
     return value_in(layers_, *row).value_or("");
   }
@@ -153,7 +153,7 @@ std::span<const ConfigRow> broker_config_rows() noexcept {
   return rows;
 }
 
-const ConfigRow* find_broker_row(std::string_view name) noexcept {
+const ConfigRow* find_broker_config(std::string_view name) noexcept {
   const ConfigRow* row = find_row(broker_config_rows(), name);
   return row != nullptr ? row : find_row(kInternalRows, name);
 }
@@ -177,7 +177,7 @@ std::optional<std::string_view> value_in(const ConfigLayers& layers, const Confi
 
 std::vector<ConfigSynonym> listed_synonyms(const ConfigLayers& layers, std::string_view name) {
   const std::span<const std::string_view> names = broker_synonyms(name);
-  const ConfigRow* described = find_broker_row(name);
+  const ConfigRow* described = find_broker_config(name);
   const bool secret = described != nullptr && described->type == ConfigType::kPassword;
   std::vector<ConfigSynonym> all;
   const auto add = [&](std::string_view synonym, std::string_view value, ConfigSource source) {
@@ -195,7 +195,7 @@ std::vector<ConfigSynonym> listed_synonyms(const ConfigLayers& layers, std::stri
     }
   }
   for (const std::string_view synonym : names) {
-    const ConfigRow* row = find_broker_row(synonym);
+    const ConfigRow* row = find_broker_config(synonym);
     if (row != nullptr && row->default_value)
       add(synonym, *row->default_value, ConfigSource::kDefault);
   }
@@ -237,7 +237,7 @@ std::vector<ConfigConflict> broker_config_conflicts(const ConfigLayers& layers) 
 Result<BrokerConfig> make_broker_config(ConfigLayers layers, NodeOptions node) {
   for (const ConfigMap* layer : {&layers.broker, &layers.cluster_default, &layers.fixed}) {
     for (const auto& [name, value] : *layer) {
-      const ConfigRow* row = find_broker_row(name);
+      const ConfigRow* row = find_broker_config(name);
       if (row == nullptr) {
         return fail(ErrorCode::INVALID_CONFIG,
                     "Unknown broker config name: " + name.substr(0, 249));
@@ -263,7 +263,7 @@ Result<BrokerConfig> make_broker_config(ConfigLayers layers, NodeOptions node) {
 }
 
 std::optional<std::string> effective_value(const BrokerConfig& config, std::string_view name) {
-  const ConfigRow* row = find_broker_row(name);
+  const ConfigRow* row = find_broker_config(name);
   if (row == nullptr) return std::nullopt;
   const auto value = value_in(config.layers, *row);
   return value ? std::optional(std::string(*value)) : std::nullopt;

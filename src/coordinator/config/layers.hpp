@@ -6,9 +6,6 @@
 
 namespace kanal::coordinator {
 
-/// Row of a broker config, those included that Kafka does not show.
-[[nodiscard]] const ConfigRow* find_broker_row(std::string_view name) noexcept;
-
 /// The value in force of one name, its own default included; nullopt for null.
 [[nodiscard]] std::optional<std::string_view> value_in(const ConfigLayers& layers,
                                                        const ConfigRow& row);

@@ -96,7 +96,7 @@ Sourced value_of(const BrokerConfig& broker, const ConfigMap& overlay, const Con
   const std::string_view synonym = broker_synonym(row.name);
   if (synonym.empty()) return {std::string(row.default_value.value_or("")), ConfigSource::kDefault};
   for (const std::string_view name : broker_synonyms(synonym)) {
-    const ConfigRow* broker_row = find_broker_row(name);
+    const ConfigRow* broker_row = find_broker_config(name);
     CHECK(broker_row != nullptr, "a synonym is a broker config");
     if (const auto value = value_in(broker.layers, *broker_row)) {
       std::string text = converted(name, *value);
@@ -200,6 +200,10 @@ ConfigEntry entry_for(const BrokerConfig& broker, const ConfigMap& overlay, cons
 }
 
 }  // namespace
+
+std::string_view broker_name_of(std::string_view topic_config) noexcept {
+  return broker_synonym(topic_config);
+}
 
 Result<void> check_topic_config(std::string_view name, std::string_view value) {
   const ConfigRow* row = find_topic_row(name);
