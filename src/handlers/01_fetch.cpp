@@ -54,7 +54,7 @@ class Reading {  // one round over the plan; may stop at cold bytes and go on fr
   void refuse(Response::Topic::Partition& answer, ErrorCode code) {
     answer.error_code = code;
     answer.high_watermark = answer.last_stable_offset = answer.log_start_offset = kNoOffset;
-    answer.records.emplace();
+    answer.records = {};
     answer.aborted_transactions.reset();
     failed_ = true;
   }
@@ -62,7 +62,7 @@ class Reading {  // one round over the plan; may stop at cold bytes and go on fr
   std::optional<log::Miss> read(PlannedPartition& planned) {
     auto& answer = planned.answer;
     answer.error_code = ErrorCode::NONE;
-    answer.records.emplace();
+    answer.records = {};
     if (auto epoch = planned.partition->check_epoch(planned.asked.current_leader_epoch); !epoch) {
       refuse(answer, epoch.error().code);
       if (epoch.error().code == ErrorCode::FENCED_LEADER_EPOCH && context_.api_version >= 16) name_leader(answer);
@@ -80,9 +80,9 @@ class Reading {  // one round over the plan; may stop at cold bytes and go on fr
       return std::nullopt;
     }
     fill(answer, outcome->watermarks);
-    answer.records->bytes = outcome->records.bytes;
-    answer.records->first_slice = static_cast<std::uint32_t>(first_slice);
-    answer.records->slice_count = static_cast<std::uint32_t>(context_.slices.size() - first_slice);
+    answer.records.bytes = outcome->records.bytes;
+    answer.records.first_slice = static_cast<std::uint32_t>(first_slice);
+    answer.records.slice_count = static_cast<std::uint32_t>(context_.slices.size() - first_slice);
     bytes_ += outcome->records.bytes;
     room_ -= std::min(room_, outcome->records.bytes);
     return std::nullopt;

@@ -85,7 +85,7 @@ PlannedPartition resolve(const broker::Topics& topics, FetchPartition asked, boo
   planned.asked = std::move(asked);
   planned.answer.partition_index = planned.asked.partition;
   planned.answer.high_watermark = kNoOffset;
-  planned.answer.records.emplace();
+  planned.answer.records = {};
   Found found = find_partition(find_topic(topics, planned.asked.topic, planned.asked.topic_id, by_id),
                                planned.asked.partition, missing_topic(by_id));
   planned.topic = std::move(found.topic);
@@ -97,7 +97,7 @@ PlannedPartition resolve(const broker::Topics& topics, FetchPartition asked, boo
 /// Whether the client has to hear of it, and what it will have heard.
 bool changed(FetchPartition& cached, const PlannedPartition& now) {
   const auto& answer = now.answer;
-  const bool respond = answer.records->bytes > 0 || answer.error_code != ErrorCode::NONE ||
+  const bool respond = answer.records.bytes > 0 || answer.error_code != ErrorCode::NONE ||
                        answer.diverging_epoch.epoch != kNoLeaderEpoch ||
                        cached.answered_high_watermark != answer.high_watermark.value() ||
                        cached.answered_log_start != answer.log_start_offset.value();
@@ -145,7 +145,7 @@ void settle_session(FetchPlan& plan, Response& response) {
     FetchPartition* cached = session.find(planned.asked);
     if (cached == nullptr || !changed(*cached, planned)) continue;
     // Who was served reads last next time, so that no partition starves behind a busy one.
-    if (planned.answer.records->bytes > 0) session.move_to_end(planned.asked);
+    if (planned.answer.records.bytes > 0) session.move_to_end(planned.asked);
     add(response, planned);
   }
 }
