@@ -57,6 +57,6 @@ int main(int count, char** arguments) {
   if (!config) return report(config.error());
   if (command->print_config) return print(print_config(*config));
   if (command->check_config) return print("The configuration is fine.\n");
-  set_log_level(config->log_level);
+  (void)set_log_level(config->log_level);
   return serve(*config, command->ready_file);
 }
