@@ -196,7 +196,7 @@ void add_facts(const Config& config, coordinator::ConfigMap& fixed) {
   fixed["log.dirs"] = config.data_dir;
   fixed["listeners"] = joined(config.listeners, &ListenerOptions::bind);
   fixed["advertised.listeners"] = joined(config.listeners, &ListenerOptions::advertised);
-  if (config.rack) fixed["broker.rack"] = *config.rack;
+  if (config.kafka.node.rack) fixed["broker.rack"] = *config.kafka.node.rack;
   std::string protocols;
   for (const ListenerOptions& listener : config.listeners) {
     protocols += (protocols.empty() ? "" : ",") + listener.name + ":PLAINTEXT";

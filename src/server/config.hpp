@@ -35,11 +35,8 @@ struct ListenerOptions {
   HostPort advertised;
 };
 
-enum class LogFormat : std::uint8_t { kText, kJson };
-
 struct Config {
   NodeId node_id{1};
-  std::optional<std::string> rack;  // node.rack
   std::string data_dir = "./kanal-data";
   std::vector<ListenerOptions> listeners;
   std::uint32_t io_threads = 0;  // 0: resolved_io_threads
@@ -50,13 +47,13 @@ struct Config {
   std::uint64_t answer_bytes_per_connection = 16'777'216;
   std::uint32_t open_log_files = 0;  // 0: half of the file limit
   std::string log_level = "info";
-  LogFormat log_format = LogFormat::kText;
   /// Kafka's configs in force; layers.fixed also holds node.id, listeners, log.dirs as
   /// DescribeConfigs shows them.
   coordinator::BrokerConfig kafka;
 };
 
-/// Threads and bytes where the configuration says 0: CPUs the process may use, at most 16; a
+/// Threads and bytes in force. Threads 0: CPUs the process may use, at most 16. Memory: Kafka's
+/// queued.max.request.bytes where it is on, else limits.request_memory, and where that is 0 a
 /// quarter of the cgroup's or machine's memory, at least 64 MiB. Reads /proc and /sys.
 [[nodiscard]] std::uint32_t resolved_io_threads(const Config& config);
 [[nodiscard]] std::uint64_t resolved_request_memory(const Config& config);

@@ -85,6 +85,9 @@ std::uint32_t resolved_io_threads(const Config& config) {
 }
 
 std::uint64_t resolved_request_memory(const Config& config) {
+  if (config.kafka.queued_max_request_bytes > 0) {
+    return static_cast<std::uint64_t>(config.kafka.queued_max_request_bytes);
+  }
   if (config.request_memory != 0) return config.request_memory;
   const auto files = make_system_file_system();
   return std::max(memory_limit(*files) / 4, kLeastRequestMemory);

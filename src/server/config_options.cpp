@@ -42,8 +42,6 @@ constexpr Option kOptions[] = {
      "Log files kept open; 0 is half of what the system allows the process.", ""},
     {"logging.level", OptionKind::kWord, "info", 0, 0, "trace, debug, info, warn, error, off",
      "Least important log lines that are written.", ""},
-    {"logging.format", OptionKind::kWord, "text", 0, 0, "text, json", "How log lines are written.",
-     ""},
 };
 
 std::optional<std::int64_t> parse_whole(std::string_view text) {
@@ -151,13 +149,11 @@ void apply_option(const Option& option, std::string_view value, Config& config) 
     return apply_number(option.key, *number, config);
   }
   if (option.key == "node.rack") {
-    config.rack = value.empty() ? std::nullopt : std::optional(std::string(value));
+    config.kafka.node.rack = value.empty() ? std::nullopt : std::optional(std::string(value));
   } else if (option.key == "data_dir") {
     config.data_dir = value;
   } else if (option.key == "logging.level") {
     config.log_level = value;
-  } else if (option.key == "logging.format") {
-    config.log_format = value == "json" ? LogFormat::kJson : LogFormat::kText;
   }
 }
 
@@ -165,10 +161,9 @@ std::string option_text(const Option& option, const Config& config) {
   if (option.kind == OptionKind::kNumber || option.kind == OptionKind::kBytes) {
     return number_text(option.key, config);
   }
-  if (option.key == "node.rack") return config.rack.value_or("");
+  if (option.key == "node.rack") return config.kafka.node.rack.value_or("");
   if (option.key == "data_dir") return config.data_dir;
-  if (option.key == "logging.level") return config.log_level;
-  return config.log_format == LogFormat::kJson ? "json" : "text";
+  return config.log_level;
 }
 
 std::string range_text(const Option& option) {

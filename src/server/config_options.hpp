@@ -50,7 +50,7 @@ struct Setting {
 void apply_option(const Option& option, std::string_view value, Config& config);
 /// The value in force as text that is taken back. Not for listeners and addresses.
 [[nodiscard]] std::string option_text(const Option& option, const Config& config);
-/// "1 to 64", "bytes, 0 to …", "text, json", …
+/// "1 to 64", "bytes, 0 to …", "debug, info, …", …
 [[nodiscard]] std::string range_text(const Option& option);
 
 /// "KANAL_" and the key in upper case, with _ for . and what else is no letter or digit.

@@ -46,7 +46,7 @@ OpenedRequest open_request(MutableBytes frame, RouteFinder find) {
 void write_response_header(wire::Writer& out, const handlers::Route& route, std::int16_t version,
                            std::int32_t correlation_id) {
   out.int32(correlation_id);
-  if (route.flexible(version) && route.key != kApiVersionsKey) out.uvarint(0);
+  if (route.response_header(version) > 0) out.uvarint(0);  // no tagged fields
 }
 
 void write_unsupported_version(wire::Writer& out, const handlers::Route& route,

@@ -85,7 +85,7 @@ limits:
   answer_bytes_per_connection: 100000
   max_partitions_per_topic: 6
   open_log_files: 70
-logging: {level: debug, format: json}
+logging: {level: debug}
 kafka:
   num.partitions: 3
   log.cleanup.policy: [compact, delete]
@@ -94,7 +94,7 @@ kafka:
   ASSERT_TRUE(loaded) << problems_of(loaded);
   EXPECT_EQ(loaded->node_id, NodeId(7));
   EXPECT_EQ(loaded->kafka.node.id, NodeId(7));
-  EXPECT_EQ(loaded->rack, "a b");
+  EXPECT_EQ(loaded->kafka.node.rack, "a b");
   EXPECT_EQ(loaded->data_dir, "/var/lib/kanal");
   ASSERT_EQ(loaded->listeners.size(), 2u);
   EXPECT_EQ(to_string(loaded->listeners[0].advertised), "kanal:29092");
@@ -108,7 +108,6 @@ kafka:
   EXPECT_EQ(loaded->kafka.node.max_partitions_per_topic, 6);
   EXPECT_EQ(loaded->open_log_files, 70u);
   EXPECT_EQ(loaded->log_level, "debug");
-  EXPECT_EQ(loaded->log_format, LogFormat::kJson);
   EXPECT_EQ(loaded->kafka.num_partitions, 3);
   EXPECT_FALSE(loaded->kafka.auto_create_topics);
   EXPECT_EQ(effective_value(loaded->kafka, "log.cleanup.policy"), "compact,delete");
@@ -195,7 +194,7 @@ TEST(Config, EnvironmentNamesEveryOption) {
   EXPECT_EQ(loaded->request_memory, 1u << 30);
   EXPECT_EQ(loaded->kafka.node.max_partitions_per_topic, 12);
   EXPECT_EQ(loaded->kafka.num_partitions, 5);
-  EXPECT_FALSE(loaded->rack);
+  EXPECT_FALSE(loaded->kafka.node.rack);
 }
 
 TEST(Config, ContainerIsSetUpByEnvironmentAlone) {
@@ -407,7 +406,7 @@ TEST(PrintedConfig, IsTakenBackAndPrintsTheSame) {
   const Loaded again = from_file(printed);
   ASSERT_TRUE(again) << problems_of(again) << printed;
   EXPECT_EQ(print_config(*again), printed);
-  EXPECT_EQ(again->rack, loaded->rack);
+  EXPECT_EQ(again->kafka.node.rack, loaded->kafka.node.rack);
   EXPECT_EQ(again->data_dir, "null");
   EXPECT_EQ(again->listeners.size(), 2u);
   EXPECT_EQ(again->kafka.num_partitions, 3);
@@ -463,6 +462,8 @@ TEST(Machine, ZeroIsResolvedToWhatThereIs) {
   config.request_memory = 77;
   EXPECT_EQ(resolved_io_threads(config), 5u);
   EXPECT_EQ(resolved_request_memory(config), 77u);
+  config.kafka.queued_max_request_bytes = 99;
+  EXPECT_EQ(resolved_request_memory(config), 99u);
 }
 
 }  // namespace

@@ -105,7 +105,7 @@ Result slow(broker::Context& context, wire::Reader&, std::int16_t, wire::Writer&
 
 constexpr handlers::Route route(std::int16_t key, std::string_view name,
                                 decltype(handlers::Route::run) run) {
-  return {key, name, 0, 7, 0, 5, run};
+  return {key, name, 0, 7, 0, 5, static_cast<std::int16_t>(key == kApiVersionsKey ? 0 : -1), run};
 }
 constexpr handlers::Route kRoutes[] = {
     route(kSilent, "Silent", silent), route(kPark, "Park", park),
