@@ -130,6 +130,7 @@ Task<Response> handle(Context& context, Request request) {
   self.node_id = context.broker.node_id();
   self.host = context.peer.listener->host;
   self.port = context.peer.listener->port;
+  self.rack = context.broker.config()->node.rack;
   response.cluster_id = context.broker.cluster_id();
   response.controller_id = context.broker.node_id();
 

@@ -49,7 +49,7 @@ void describe(Context& context, const coordinator::TopicEntry& topic, Response::
   entry.num_partitions = topic.partition_count;
   entry.replication_factor = 1;
   entry.configs.emplace();
-  for (auto& config : coordinator::describe_topic_configs(*context.broker.config(), topic.overlay)) {
+  for (auto& config : coordinator::created_topic_configs(*context.broker.config(), topic.overlay)) {
     auto& described = entry.configs->emplace_back();
     described.name = std::move(config.name);
     described.value = std::move(config.value);

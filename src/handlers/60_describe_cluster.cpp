@@ -28,6 +28,7 @@ broker::Task<wire::DescribeClusterResponse> handle(broker::Context& context, wir
   self.broker_id = context.broker.node_id();
   self.host = context.peer.listener->host;
   self.port = context.peer.listener->port;
+  self.rack = context.broker.config()->node.rack;
   if (request.include_cluster_authorized_operations) response.cluster_authorized_operations = kClusterOperations;
   co_return response;
 }

@@ -29,6 +29,7 @@ struct ConfigLayers {
 /// Our own options that layers below the server need; fixed for the life of the process.
 struct NodeOptions {
   NodeId id{1};
+  std::optional<std::string> rack;
   std::int32_t max_partitions_per_topic = 10'000;
 };
 

@@ -10,7 +10,8 @@ using enum Treatment;
 
 constexpr ConfigRow kRows[] = {
     {"cleanup.policy", kList, "delete", "[compact, delete]", kActs, "",
-     "What happens to old segments: delete, compact, both, or neither."},
+     "What happens to old segments: delete, compact, both, or neither; compact refuses records "
+     "without a key."},
     {"compression.gzip.level", kInt, "-1", "[1,...,9] or -1", kActs, "",
      "Level used where compression.type is gzip; -1 is gzip's own default."},
     {"compression.lz4.level", kInt, "9", "[1,...,17]", kActs, "",
@@ -78,9 +79,9 @@ constexpr ConfigRow kRows[] = {
      "Whether remote data is deleted when remote storage is switched off."},
     {"remote.storage.enable", kBoolean, "false", "", kStored, kNoteRem,
      "Whether old segments go to remote storage; only false is taken."},
-    {"retention.bytes", kLong, "-1", "", kActs, "",
+    {"retention.bytes", kLong, "-1", "", kStored, kNoteRetain,
      "Bytes kept for each partition before old segments are deleted; -1 is no limit."},
-    {"retention.ms", kLong, "604800000", "[-1,...]", kActs, "",
+    {"retention.ms", kLong, "604800000", "[-1,...]", kStored, kNoteRetain,
      "How long segments are kept; -1 keeps them for ever."},
     {"segment.bytes", kInt, "1073741824", "[1048576,...]", kActs, "",
      "Size at which a new segment is begun."},
