@@ -88,6 +88,7 @@ Error Core::fail_for_good(Error why) {
 
 Result<void> Core::usable() {
   if (removed_) return storage_error("The channel was removed.");
+  if (closed_) return storage_error("The log is closed.");
   if (!failed_) return {};
   return std::unexpected(shared_.with([](Shared& shared) { return shared.why; }));
 }
@@ -202,6 +203,10 @@ Result<void> Core::load_pages(const std::shared_ptr<SegmentFile>& file, std::uin
   Buffer scratch(static_cast<std::size_t>(std::min(size, kMaxLoad)));
   const auto got = (*opened)->read_at(position, scratch);
   if (!got) return std::unexpected(got.error());
+  if (*got < scratch.size()) {
+    return storage_error("'" + path(segment_name(file->base)) + "' ends at position " +
+                         std::to_string(position + *got) + ", before its records do.");
+  }
   shared_.with([&](Shared& shared) {
     if (shared.loaded.size() == kMaxLoaded) shared.loaded.erase(shared.loaded.begin());
     shared.loaded.push_back({file->ordinal, position, position + scratch.size(), nullptr});

@@ -79,6 +79,10 @@ class Core : public std::enable_shared_from_this<Core> {
   [[nodiscard]] Result<void> usable();
   void mark_removed() noexcept { removed_ = true; }
   [[nodiscard]] bool removed() const noexcept { return removed_; }
+  /// The store has stopped: nothing is appended any more.
+  void close() noexcept { closed_ = true; }
+  /// Whether the files are still this log's to tidy up.
+  [[nodiscard]] bool owns_files() const noexcept { return !removed_ && !failed_; }
 
   // Helper threads; may wait for the disk.
   Result<Sequence> sync();
@@ -121,6 +125,7 @@ class Core : public std::enable_shared_from_this<Core> {
   const LeaderEpoch epoch_;
   std::atomic<bool> failed_ = false;
   std::atomic<bool> removed_ = false;
+  std::atomic<bool> closed_ = false;
   Leaf<Shared> shared_;
   Turn sync_turn_;
 };

@@ -156,7 +156,7 @@ Maybe<FetchedRecords> Partition::read(Offset from, const FetchLimits& limits,
                       std::to_string(to_offset(bounds.staged_end).value()) + ".");
   }
   FetchedRecords fetched{from, 0};
-  if (sequence >= state.high_watermark) return fetched;
+  if (sequence > state.high_watermark) return fetched;
   const std::size_t before = out.size();
   const auto next = state.log->read(
       {sequence, state.high_watermark, limits.max_bytes, limits.at_least_one_batch}, out);

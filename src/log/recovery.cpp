@@ -41,6 +41,7 @@ class Recovery {
                           std::optional<Sequence> next);
   [[nodiscard]] bool was_sealed(const Segment& segment, Sequence next);
   void keep_index(const Segment& segment);
+  void drop_stale_index(const Segment& segment);
   Result<void> cut(Segment& segment, File& file, std::uint64_t size, const std::string& why);
   Result<void> set_aside(const std::vector<Sequence>& bases, std::size_t from);
   Result<void> drop_trimmed();
@@ -253,6 +254,7 @@ Result<bool> Recovery::recover_segment(Sequence base, std::optional<Sequence> ne
 
 Result<bool> Recovery::judge_tail(Segment& segment, File& file, std::uint64_t size,
                                   const Scanned& scanned, std::optional<Sequence> next) {
+  if (!next) drop_stale_index(segment);
   const bool whole = scanned.valid_end == size;
   if (whole && (!next || scanned.next == *next)) {
     if (next) keep_index(segment);
@@ -286,6 +288,17 @@ bool Recovery::was_sealed(const Segment& segment, Sequence next) {
   return index && index->sealed && index->base == segment.base() && index->end == next;
 }
 
+/// The last segment's index file, where there is one, may cover records that a power cut took.
+void Recovery::drop_stale_index(const Segment& segment) {
+  const std::string path = core_.path(index_name(segment.base()));
+  const auto bytes = read_file(files_, path, 64 << 20);
+  if (!bytes) return;
+  const auto index = decode_index(*bytes);
+  const SegmentLayout* vouched = known(segment.base());
+  if (index && vouched != nullptr && index->size == vouched->size && index->end == vouched->end) return;
+  (void)files_.remove(path);
+}
+
 /// A complete segment without a sound index file: the scan has made it.
 void Recovery::keep_index(const Segment& segment) {
   const std::string path = core_.path(index_name(segment.base()));
@@ -309,6 +322,7 @@ Result<void> Recovery::cut(Segment& segment, File& file, std::uint64_t size, con
   if (!zeros) return std::unexpected(zeros.error());
   if (auto done = file.truncate(segment.size); !done) return done;
   if (auto done = file.sync(); !done) return done;
+  (void)files_.remove(core_.path(index_name(segment.base())));  // it may cover what was cut
   result_.report.cut_bytes += bytes;
   report("Cut " + std::to_string(bytes) + (*zeros ? " zero" : " torn") + " bytes off the end of " +
          name_of(segment.base()) + " at position " + std::to_string(segment.size) + ": " + why + ".");

@@ -48,7 +48,7 @@ SegmentLog::SegmentLog(std::shared_ptr<Core> core, const LogOptions& options, Lo
 }
 
 SegmentLog::~SegmentLog() {
-  if (segments_.empty() || core_->removed() || !core_->usable()) return;
+  if (segments_.empty() || !core_->owns_files()) return;
   const Segment& tail = segments_.back();
   if (tail.index != nullptr && tail.indexed_from == 0 && tail.index->size() >= kIndexWorthKeeping) {
     const IndexFile index{tail.base(), tail.end,  tail.size, tail.first_timestamp, tail.max_timestamp,
@@ -194,7 +194,10 @@ void SegmentLog::note_append(Segment& tail, Extent extent, std::span<const Bytes
   const std::uint64_t bytes = position - tail.size;
   if (tail.written_at == 0) tail.written_from = tail.size;
   tail.written_at = core_->store().written.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-  remember(tail, {tail.size, extent.first});
+  if (options_.ack_after_sync) {  // readers end at one of the last few appends
+    ReadState& state = reads();
+    state.appends[state.next_append++ % state.appends.size()] = {tail.ordinal(), {tail.size, extent.first}};
+  }
   tail.size = position;
   tail.end = end_ = extent.last + 1;
   bytes_ += bytes;

@@ -53,18 +53,19 @@ class SegmentLog final : public ChannelLog {
     Sequence base{1};  // of the batch that begins there
   };
   struct Hint {  // a boundary that a sequential reader will ask for
-    std::uint32_t ordinal = 0;
+    std::uint32_t ordinal = UINT32_MAX;  // none
     Place place;
   };
   struct WarmRange {  // loaded for a reader not long ago
-    std::uint32_t ordinal = 0;
+    std::uint32_t ordinal = UINT32_MAX;  // none
     std::uint64_t begin = 0, end = 0;
   };
   struct ReadState {
     std::array<Hint, 8> hints;
+    std::array<Hint, 4> appends;
     std::array<WarmRange, 4> warm;
     std::array<std::uint32_t, 4> indexes{};  // segments whose index is kept in memory, plus one
-    std::uint8_t next_hint = 0, next_warm = 0, next_index = 0;
+    std::uint8_t next_hint = 0, next_append = 0, next_warm = 0, next_index = 0;
   };
 
   // segment_log.cpp
@@ -102,6 +103,7 @@ class SegmentLog final : public ChannelLog {
   Maybe<Place> read_segment(const Segment& segment, const ReadRequest& request,
                             std::vector<Slice>& out) const;
   void remember(const Segment& segment, Place place) const;
+  [[nodiscard]] const Place* hinted(const Segment& segment, Sequence sequence) const;
 
   // segment_find.cpp
   struct Span {  // batches that hold records of [from, below)

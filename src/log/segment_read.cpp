@@ -30,6 +30,10 @@ Maybe<Sequence> SegmentLog::read(const ReadRequest& request, std::vector<Slice>&
   if (core_->has_loaded.load(std::memory_order_relaxed)) take_loaded();
   ReadRequest left = request;
   left.below = std::min(left.below, end_);
+  // A reader at the end comes back for what is appended there.
+  if (left.from == end_ && !segments_.empty()) {
+    remember(segments_.back(), {segments_.back().size, end_});
+  }
   const std::size_t slices = out.size();
   for (std::size_t i = segment_of(left.from); i < segments_.size() && left.from < left.below; ++i) {
     const Segment& segment = segments_[i];
@@ -114,11 +118,7 @@ std::uint64_t SegmentLog::warm_end(const Segment& segment, const File& file, std
 Maybe<SegmentLog::Place> SegmentLog::locate(const Segment& segment, const File& file,
                                             Sequence sequence) const {
   if (sequence >= segment.end) return Place{segment.size, segment.end};
-  if (reads_ != nullptr) {
-    for (const Hint& hint : reads_->hints) {
-      if (hint.ordinal == segment.ordinal() && hint.place.base == sequence) return hint.place;
-    }
-  }
+  if (const Place* place = hinted(segment, sequence)) return *place;
   const auto relative = static_cast<std::uint32_t>(sequence - segment.base());
   const Block* block = segment.index != nullptr ? block_of(*segment.index, relative) : nullptr;
   if (block == nullptr) {
@@ -215,8 +215,7 @@ void SegmentLog::take_loaded() const {
       install_index(loaded);
     } else {
       ReadState& state = reads();
-      state.warm[state.next_warm] = {loaded.ordinal, loaded.begin, loaded.end};
-      state.next_warm = static_cast<std::uint8_t>((state.next_warm + 1) % state.warm.size());
+      state.warm[state.next_warm++ % state.warm.size()] = {loaded.ordinal, loaded.begin, loaded.end};
     }
   }
 }
@@ -236,8 +235,7 @@ void SegmentLog::install_index(const Core::Loaded& loaded) const {
 /// Sealed segments keep their index in memory while they are among the last few that were used.
 void SegmentLog::keep_index(std::uint32_t ordinal) const {
   ReadState& state = reads();
-  std::uint32_t& slot = state.indexes[state.next_index];
-  state.next_index = static_cast<std::uint8_t>((state.next_index + 1) % state.indexes.size());
+  std::uint32_t& slot = state.indexes[state.next_index++ % state.indexes.size()];
   const std::uint32_t old = std::exchange(slot, ordinal + 1);
   if (old == 0) return;
   const auto segment = std::ranges::find(segments_, old - 1, &Segment::ordinal);
@@ -252,9 +250,21 @@ SegmentLog::ReadState& SegmentLog::reads() const {
 }
 
 void SegmentLog::remember(const Segment& segment, Place place) const {
+  if (hinted(segment, place.base) != nullptr) return;
   ReadState& state = reads();
-  state.hints[state.next_hint] = {segment.ordinal(), place};
-  state.next_hint = static_cast<std::uint8_t>((state.next_hint + 1) % state.hints.size());
+  state.hints[state.next_hint++ % state.hints.size()] = {segment.ordinal(), place};
+}
+
+const SegmentLog::Place* SegmentLog::hinted(const Segment& segment, Sequence sequence) const {
+  if (reads_ == nullptr) return nullptr;
+  const auto in = [&](const auto& hints) -> const Place* {
+    for (const Hint& hint : hints) {
+      if (hint.ordinal == segment.ordinal() && hint.place.base == sequence) return &hint.place;
+    }
+    return nullptr;
+  };
+  const Place* place = in(reads_->hints);
+  return place != nullptr ? place : in(reads_->appends);
 }
 
 }  // namespace kanal::log

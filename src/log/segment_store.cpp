@@ -53,6 +53,7 @@ class SegmentStore final : public LogStore {
 
   const std::shared_ptr<StoreContext> context_;
   CommitSink* sink_ = nullptr;
+  std::optional<Error> broken_;  // set by start
   Leaf<SavedChannels> saved_;  // of the last run, until each is opened
 };
 
@@ -101,18 +102,20 @@ void SegmentStore::read_saved() {
   FileSystem& files = context_->files;
   auto clean = read_saved_file(kCleanFile);
   const auto left = files.exists(path(kCleanFile));
-  bool consumed = left && !*left;
-  if (!consumed) {
-    const auto renamed = files.rename(path(kCleanFile), path(kPointsFile));
-    const auto synced = renamed ? files.sync_directory(context_->directory) : renamed;
-    consumed = synced.has_value();
-    if (!consumed) {
-      logger("log").warn("The clean shutdown is not trusted: its mark could not be taken away. why=\"{}\"",
-                         synced.error().detail);
-    }
+  auto consumed = left ? Result<void>{} : std::unexpected(left.error());
+  if (left && *left) {
+    consumed = files.rename(path(kCleanFile), path(kPointsFile));
+    if (consumed) consumed = files.sync_directory(context_->directory);
   }
+  if (!consumed) {
+    // Writing with the mark in place would let the start after a crash trust what is no longer true.
+    logger("log").error("No channel is opened: the mark of the clean shutdown cannot be taken away. why=\"{}\"",
+                        consumed.error().detail);
+    broken_ = std::move(consumed.error());
+    return;
+  }
+  const bool trusted = *left;
   if (!clean) clean = read_saved_file(kPointsFile);
-  const bool trusted = consumed && left && *left;
   if (!clean) return;
   for (auto& [name, channel] : *clean) channel.clean = channel.clean && trusted;
   saved_.with([&](SavedChannels& saved) { saved = std::move(*clean); });
@@ -143,6 +146,7 @@ std::shared_ptr<Core> SegmentStore::add(const ChannelId& id, ChannelHandle handl
 
 Result<Opened> SegmentStore::open(const ChannelId& id, ChannelHandle handle, LeaderEpoch epoch,
                                   const LogOptions& options) {
+  if (broken_) return std::unexpected(*broken_);
   auto saved = take_saved(id);
   auto core = add(id, handle, epoch);
   Opened opened;
@@ -258,12 +262,13 @@ void SegmentStore::commit_staged() {
 /// What was checkpointed since prepare_stop; a channel that took records after it is no longer clean.
 std::vector<SavedChannel> SegmentStore::take_kept() {
   return context_->channels.with([](OpenChannels& channels) {
+    for (auto& [name, core] : channels.by_name) core->close();
     std::vector<SavedChannel> kept;
     kept.reserve(channels.kept.size());
     for (auto& [name, channel] : channels.kept) {
       if (const auto found = channels.by_name.find(name); found != channels.by_name.end()) {
         Core& core = *found->second;
-        channel.clean = channel.clean && !core.removed() && core.usable() &&
+        channel.clean = channel.clean && !core.removed() && core.owns_files() &&
                         core.id().topic_id == channel.id.topic_id &&
                         core.staged_end == channel.checkpoint.upto.value();
       }
@@ -276,6 +281,7 @@ std::vector<SavedChannel> SegmentStore::take_kept() {
 
 Result<void> SegmentStore::stop(Deadline) {
   commit_staged();
+  if (broken_) return std::unexpected(*broken_);
   const std::vector<SavedChannel> kept = take_kept();
   const Buffer file = encode_all(kept);
   if (auto done = replace_file(context_->files, path(kCleanFile), file); !done) return done;
