@@ -17,22 +17,31 @@ Result<bool> RecordStream::next(RecordFields& out) {
   std::int32_t length = 0;
   if (end_ - at_ >= static_cast<std::ptrdiff_t>(kMaxVarint) && read_varint(at, end_, length) &&
       length >= 0 && length <= source_.max_body && length <= end_ - at) {
+    return read_whole(at, at + length, out);
+  }
+  return read_spanning(out);
+}
+
+Result<bool> RecordStream::read_whole(const std::byte* body, const std::byte* body_end,
+                                      RecordFields& out) {
+  out.size = static_cast<std::uint32_t>(body_end - at_);
+  at_ = body_end;
+  const char* why = nullptr;
+  if (sink_ == nullptr) {
+    why = parse_body(body, body_end, out);
+  } else {
     RecordView view;
-    const std::byte* body_end = at + length;
-    if (const char* why = parse_body(at, body_end, view)) {
-      (void)malformed(why);
-      return failure();
-    }
-    view.size = static_cast<std::uint32_t>(body_end - at_);
-    at_ = body_end;
-    out = view;
-    if (sink_ != nullptr) {
+    why = parse_body(body, body_end, view);
+    if (why == nullptr) {
+      view.size = out.size;
+      out = view;
       sink_->begin(out, view.tail.size());
       sink_->tail(view.tail);
     }
-    return true;
   }
-  return read_spanning(out);
+  if (why == nullptr) return true;
+  (void)malformed(why);
+  return failure();
 }
 
 Result<bool> RecordStream::read_spanning(RecordFields& out) {

@@ -40,6 +40,7 @@ class RecordStream {
   Result<bool> next(RecordFields& out);
 
  private:
+  Result<bool> read_whole(const std::byte* body, const std::byte* body_end, RecordFields& out);
   Result<bool> read_spanning(RecordFields& out);
   bool read_spanning_fields(RecordFields& out);
   bool read_spanning_tail(RecordFields& out);

@@ -95,8 +95,8 @@ std::expected<void, Rejection> check_records(Bytes batch, RecordCheck& check,
                                              const ProduceRules& rules, Scratch& scratch) {
   const BatchHeader& header = check.header();
   if (!header.is_compressed()) {
-    const std::expected<void, Malformed> walked =
-        walk(payload(batch), header.record_count, [&check](const RecordView& record) {
+    const std::expected<void, Malformed> walked = walk<RecordFields>(
+        payload(batch), header.record_count, [&check](const RecordFields& record) {
           check.add(record);
           return true;
         });

@@ -45,37 +45,47 @@ struct RecordView : RecordFields {
   Bytes tail;     // from the key length to the end: what re-compression copies unchanged
 };
 
+[[nodiscard]] constexpr std::int32_t unzigzag(std::uint32_t value) noexcept {
+  return static_cast<std::int32_t>((value >> 1) ^ (0U - (value & 1)));
+}
+
+/// A varint of one byte or two, which most are: moves `at` and is true, or leaves all as it was.
+[[nodiscard]] inline bool read_short(const std::byte*& at, const std::byte* end,
+                                     std::int32_t& out) noexcept {
+  if (at == end) return false;
+  const auto low = static_cast<std::uint32_t>(at[0]);
+  if (low < 0x80) {
+    ++at;
+    out = unzigzag(low);
+    return true;
+  }
+  if (end - at < 2) return false;
+  const auto high = static_cast<std::uint32_t>(at[1]);
+  if (high >= 0x80) return false;
+  at += 2;
+  out = unzigzag((low & 0x7F) | high << 7);
+  return true;
+}
+
+[[nodiscard]] bool read_long_varint(const std::byte*& at, const std::byte* end,
+                                    std::int32_t& out) noexcept;
+[[nodiscard]] bool read_long_varlong(const std::byte*& at, const std::byte* end,
+                                     std::int64_t& out) noexcept;
+
 /// Reads a zigzag varint (at most 5 bytes; bits above 32 are dropped as Kafka drops them). Moves
 /// `at`; false if cut or too long.
 [[nodiscard]] inline bool read_varint(const std::byte*& at, const std::byte* end,
                                       std::int32_t& out) noexcept {
-  std::uint32_t value = 0;
-  for (int shift = 0; shift <= 28; shift += 7) {
-    if (at == end) return false;
-    const auto byte = static_cast<std::uint32_t>(*at++);
-    value |= (byte & 0x7F) << shift;
-    if (byte < 0x80) {
-      out = static_cast<std::int32_t>((value >> 1) ^ (0U - (value & 1)));
-      return true;
-    }
-  }
-  return false;
+  return read_short(at, end, out) || read_long_varint(at, end, out);
 }
 
 /// The same for 64 bits, at most 10 bytes.
 [[nodiscard]] inline bool read_varlong(const std::byte*& at, const std::byte* end,
                                        std::int64_t& out) noexcept {
-  std::uint64_t value = 0;
-  for (int shift = 0; shift <= 63; shift += 7) {
-    if (at == end) return false;
-    const auto byte = static_cast<std::uint64_t>(*at++);
-    value |= (byte & 0x7F) << shift;
-    if (byte < 0x80) {
-      out = static_cast<std::int64_t>((value >> 1) ^ (0U - (value & 1)));
-      return true;
-    }
-  }
-  return false;
+  std::int32_t small = 0;
+  if (!read_short(at, end, small)) return read_long_varlong(at, end, out);
+  out = small;
+  return true;
 }
 
 inline constexpr std::size_t kMaxVarint = 5;
@@ -88,23 +98,25 @@ std::size_t write_varlong(std::byte* to, std::int64_t value) noexcept;
 [[nodiscard]] std::size_t varlong_size(std::int64_t value) noexcept;
 
 /// Reads the fields between `at` and `end`, the record's declared body. nullptr, or why it is
-/// malformed.
+/// malformed. With a RecordView also where they lie.
+[[nodiscard]] const char* parse_body(const std::byte* at, const std::byte* end,
+                                     RecordFields& out) noexcept;
 [[nodiscard]] const char* parse_body(const std::byte* at, const std::byte* end,
                                      RecordView& out) noexcept;
 
 /// Reads one record and moves `at` behind it. nullptr, or why it is malformed.
-[[nodiscard]] inline const char* parse_record(const std::byte*& at, const std::byte* end,
-                                              RecordView& out) noexcept {
+template <class Record>
+[[nodiscard]] const char* parse_record(const std::byte*& at, const std::byte* end,
+                                       Record& out) noexcept {
   const std::byte* start = at;
   std::int32_t length = 0;
   if (!read_varint(at, end, length)) return "a record length is cut or too long";
   if (length < 0) return "a record length is negative";
   if (length > end - at) return "a record is longer than what is left of its batch";
-  const std::byte* body_end = at + length;
-  const char* why = parse_body(at, body_end, out);
-  at = body_end;
+  const std::byte* body = at;
+  at += length;
   out.size = static_cast<std::uint32_t>(at - start);
-  return why;
+  return parse_body(body, at, out);
 }
 
 /// Steps through the uncompressed records of one batch: `count` records that must use up all bytes.
@@ -114,7 +126,8 @@ class RecordCursor {
       : at_(records.data()), end_(records.data() + records.size()), left_(count) {}
 
   /// True with the next record, false after the last one.
-  [[nodiscard]] std::expected<bool, Malformed> next(RecordView& out) noexcept {
+  template <class Record>
+  [[nodiscard]] std::expected<bool, Malformed> next(Record& out) noexcept {
     if (left_ <= 0) {
       if (at_ != end_) return std::unexpected(Malformed{"bytes are left after the last record"});
       return false;
@@ -130,17 +143,17 @@ class RecordCursor {
   std::int32_t left_;
 };
 
-/// Calls visit(const RecordView&) for every record; visit returns whether to go on. Stopping early
-/// skips the check for left-over bytes.
-template <class Visit>
+/// Calls visit(const Record&) for every record, a RecordView or RecordFields; visit returns whether
+/// to go on. Stopping early skips the check for left-over bytes.
+template <class Record = RecordView, class Visit>
 [[nodiscard]] std::expected<void, Malformed> walk(Bytes records, std::int32_t count,
                                                   Visit&& visit) {
   RecordCursor cursor(records, count);
-  RecordView record;
+  Record record;
   for (;;) {
     const std::expected<bool, Malformed> more = cursor.next(record);
     if (!more) return std::unexpected(more.error());
-    if (!*more || !visit(static_cast<const RecordView&>(record))) return {};
+    if (!*more || !visit(static_cast<const Record&>(record))) return {};
   }
 }
 
