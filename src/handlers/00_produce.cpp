@@ -80,17 +80,25 @@ class Produce {
 
   Response run() {
     response_.responses.reserve(request_.topic_data.size());
-    const bool acks_known = request_.acks >= -1 && request_.acks <= 1;
+    ErrorCode refuse_all = ErrorCode::NONE;
+    if (!request_.transactional_id && has_transactional_batch()) {
+      refuse_all = ErrorCode::TRANSACTIONAL_ID_AUTHORIZATION_FAILED;
+    } else if (request_.acks < -1 || request_.acks > 1) {
+      refuse_all = ErrorCode::INVALID_REQUIRED_ACKS;
+    }
     for (const Request::Topic& topic : request_.topic_data) {
+      if (topic.partition_data.empty()) continue;
       auto& answered = response_.responses.emplace_back();
       answered.name = std::string(topic.name);
       answered.topic_id = topic.topic_id;
       answered.partition_responses.reserve(topic.partition_data.size());
       const broker::TopicPtr found = find_topic(*topics_, topic.name, topic.topic_id, by_id_);
       for (const Request::Topic::Partition& partition : topic.partition_data) {
-        Answer& answer = answer_for(answered, partition.index);
-        if (acks_known) append(found, topic, partition, answer);
-        else refuse(answer, ErrorCode::INVALID_REQUIRED_ACKS);
+        if (is_overridden(topic, partition)) continue;
+        Answer& answer = answered.partition_responses.emplace_back();
+        answer.index = partition.index;
+        if (refuse_all != ErrorCode::NONE) refuse(answer, refuse_all);
+        else append(found, topic, partition, answer);
         failed_ |= answer.error_code != ErrorCode::NONE;
       }
     }
@@ -101,14 +109,23 @@ class Produce {
   [[nodiscard]] bool failed() const noexcept { return failed_; }
 
  private:
-  // A partition named twice in one request is appended twice and answered once, as Kafka does.
-  static Answer& answer_for(Response::Topic& topic, PartitionIndex index) {
-    for (Answer& answer : topic.partition_responses) {
-      if (answer.index == index) return answer;
+  // Of a partition named twice in one request the last record set counts, as in Kafka.
+  static bool is_overridden(const Request::Topic& topic, const Request::Topic::Partition& partition) {
+    for (const auto* later = &partition + 1; later != topic.partition_data.data() + topic.partition_data.size(); ++later) {
+      if (later->index == partition.index) return true;
     }
-    Answer& answer = topic.partition_responses.emplace_back();
-    answer.index = index;
-    return answer;
+    return false;
+  }
+
+  bool has_transactional_batch() const {
+    for (const auto& topic : request_.topic_data) {
+      for (const auto& partition : topic.partition_data) {
+        if (!partition.records) continue;
+        const auto header = records::parse_header(*partition.records);
+        if (header && header->magic == 2 && header->is_transactional()) return true;
+      }
+    }
+    return false;
   }
 
   void append(const broker::TopicPtr& topic, const Request::Topic& named, const Request::Topic::Partition& partition,
@@ -116,17 +133,24 @@ class Produce {
     if (!authorize(context_, Operation::kWrite, ResourceType::kTopic, named.name)) {
       return refuse(answer, ErrorCode::TOPIC_AUTHORIZATION_FAILED);
     }
+    if (!by_id_ && is_internal_topic(named.name)) return refuse(answer, ErrorCode::INVALID_TOPIC_EXCEPTION);
     const Found found = find_partition(topic, partition.index, missing_topic(by_id_));
     if (found.error != ErrorCode::NONE) return refuse(answer, found.error);
     if (!partition.records) return refuse(answer, ErrorCode::INVALID_RECORD, "The record set is null.");
     auto checked =
         records::check_produce(*partition.records, rules_for(topic->config(), context_), context_.io.scratch());
-    if (!checked) return refuse(answer, checked.error());
-    if (checked->header.is_transactional()) {  // nobody can have begun one
-      return refuse(answer, ErrorCode::INVALID_TXN_STATE, "Transactions are not served by this broker.");
+    if (!checked) {
+      if (!checked.error().before_append) tell_log_start(*found.partition, checked.error().code, answer);
+      return refuse(answer, checked.error());
+    }
+    if (checked->header.is_transactional()) {  // no transactional id is known here
+      return refuse(answer, ErrorCode::INVALID_PRODUCER_ID_MAPPING);
     }
     auto appended = context_.broker.append(found.partition, *checked);
-    if (!appended) return refuse(answer, appended.error().code, std::move(appended.error().detail));
+    if (!appended) {
+      tell_log_start(*found.partition, appended.error().code, answer);
+      return refuse(answer, appended.error().code, std::move(appended.error().detail));
+    }
     answer.error_code = ErrorCode::NONE;
     answer.base_offset = appended->base_offset;
     answer.log_append_time = appended->log_append_time;
@@ -136,6 +160,17 @@ class Produce {
       const auto at = static_cast<std::size_t>(&answer - answers.data());
       pending_.push_back({response_.responses.size() - 1, at, {found.partition, appended->last}});
     }
+  }
+
+  // Kafka tells the log start beside an error, but for those that say nothing about the log.
+  static void tell_log_start(broker::Partition& partition, ErrorCode code, Answer& answer) {
+    if (code == ErrorCode::CORRUPT_MESSAGE || code == ErrorCode::MESSAGE_TOO_LARGE ||
+        code == ErrorCode::UNKNOWN_TOPIC_OR_PARTITION || code == ErrorCode::NOT_LEADER_OR_FOLLOWER ||
+        code == ErrorCode::KAFKA_STORAGE_ERROR) {
+      return;
+    }
+    const auto start = partition.with_log([](log::Partition& log) { return log.watermarks().log_start; });
+    if (start) answer.log_start_offset = *start;
   }
 
   Context& context_;

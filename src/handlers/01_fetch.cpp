@@ -24,8 +24,9 @@ using Response = wire::FetchResponse;
 
 struct Wants {
   std::int64_t min_bytes = 0;
-  std::uint32_t max_bytes = 0;
+  std::int64_t max_bytes = 0;  // negative ones are refused by each partition, as in Kafka
   bool read_committed = false;
+  bool as_replica = false;
 };
 
 class Reading {  // one round over the plan; may stop at cold bytes and go on from there
@@ -39,7 +40,7 @@ class Reading {  // one round over the plan; may stop at cold bytes and go on fr
   std::optional<log::Miss> run() {
     for (; next_ < plan_.partitions.size(); ++next_) {
       PlannedPartition& planned = plan_.partitions[next_];
-      if (planned.partition == nullptr) continue;
+      if (planned.unresolved) continue;
       anything_to_wait_for_ = true;
       if (auto miss = read(planned)) return miss;
     }
@@ -63,14 +64,19 @@ class Reading {  // one round over the plan; may stop at cold bytes and go on fr
     auto& answer = planned.answer;
     answer.error_code = ErrorCode::NONE;
     answer.records = {};
-    if (auto epoch = planned.partition->check_epoch(planned.asked.current_leader_epoch); !epoch) {
+    if (planned.inconsistent) return refuse(answer, ErrorCode::INCONSISTENT_TOPIC_ID), std::nullopt;
+    // Only a replica of the partition may fetch as one, and there is none beside the leader.
+    if (wants_.as_replica) return refuse(answer, ErrorCode::NOT_LEADER_OR_FOLLOWER), std::nullopt;
+    const LeaderEpoch claimed = std::max(planned.asked.current_leader_epoch, kNoLeaderEpoch);
+    const std::int64_t max_bytes = std::min<std::int64_t>(room_, planned.asked.max_bytes);
+    if (max_bytes < 0) return refuse(answer, ErrorCode::UNKNOWN_SERVER_ERROR), std::nullopt;
+    if (auto epoch = planned.partition->check_epoch(claimed); !epoch) {
       refuse(answer, epoch.error().code);
       if (epoch.error().code == ErrorCode::FENCED_LEADER_EPOCH && context_.api_version >= 16) name_leader(answer);
       return std::nullopt;
     }
     if (planned.asked.last_fetched_epoch.value() >= 0 && diverges(planned)) return std::nullopt;
-    const log::FetchLimits limits{std::min(room_, static_cast<std::uint32_t>(std::max(planned.asked.max_bytes, 0))),
-                                  bytes_ == 0, wants_.read_committed};
+    const log::FetchLimits limits{static_cast<std::uint32_t>(max_bytes), bytes_ == 0, wants_.read_committed};
     const std::size_t first_slice = context_.slices.size();
     auto outcome = planned.partition->read(planned.asked.fetch_offset, limits, context_.slices, wait_);
     if (!outcome) {
@@ -84,7 +90,7 @@ class Reading {  // one round over the plan; may stop at cold bytes and go on fr
     answer.records.first_slice = static_cast<std::uint32_t>(first_slice);
     answer.records.slice_count = static_cast<std::uint32_t>(context_.slices.size() - first_slice);
     bytes_ += outcome->records.bytes;
-    room_ -= std::min(room_, outcome->records.bytes);
+    room_ = std::max<std::int64_t>(room_ - outcome->records.bytes, 0);
     return std::nullopt;
   }
 
@@ -126,7 +132,7 @@ class Reading {  // one round over the plan; may stop at cold bytes and go on fr
   FetchPlan& plan_;
   const Wants& wants_;
   broker::FetchWait* wait_;
-  std::uint32_t room_;
+  std::int64_t room_;
   std::size_t next_ = 0;
   std::int64_t bytes_ = 0;
   bool failed_ = false;
@@ -155,6 +161,21 @@ broker::Task<void> read_until_enough(Context& context, FetchPlan& plan, const Wa
   }
 }
 
+/// What Kafka answers to an isolation level it does not know: the error for the request and, by name, for each partition.
+Response refuse_request(const Context& context, const Request& request) {
+  Response response;
+  response.error_code = ErrorCode::UNKNOWN_SERVER_ERROR;
+  if (context.api_version >= 13) return response;
+  for (const auto& topic : request.topics) {
+    auto& answered = response.responses.emplace_back();
+    answered.topic = std::string(topic.topic);
+    for (const auto& partition : topic.partitions) {
+      answered.partitions.push_back(unreadable(partition.partition, ErrorCode::UNKNOWN_SERVER_ERROR));
+    }
+  }
+  return response;
+}
+
 void add_endpoint(Context& context, Response& response) {
   for (const auto& topic : response.responses) {
     for (const auto& partition : topic.partitions) {
@@ -172,9 +193,7 @@ void add_endpoint(Context& context, Response& response) {
 
 broker::Task<Response> handle(Context& context, Request request) {
   if (request.isolation_level < 0 || request.isolation_level > 1) {
-    Response refused;
-    refused.error_code = ErrorCode::UNKNOWN_SERVER_ERROR;  // what Kafka answers to a level it does not know
-    co_return refused;
+    co_return refuse_request(context, request);
   }
   FetchPlan plan = make_plan(context, request);
   if (plan.error != ErrorCode::NONE) {
@@ -184,8 +203,9 @@ broker::Task<Response> handle(Context& context, Request request) {
   }
   const std::int32_t cap = context.broker.config()->fetch_max_bytes;
   Wants wants;
-  wants.max_bytes = static_cast<std::uint32_t>(std::clamp(request.max_bytes, 0, cap));
-  wants.min_bytes = std::min(request.min_bytes, static_cast<std::int32_t>(wants.max_bytes));
+  wants.max_bytes = std::min(request.max_bytes, cap);
+  wants.min_bytes = std::min<std::int64_t>(request.min_bytes, wants.max_bytes);
+  wants.as_replica = request.replica_id.value() >= 0 || request.replica_state.replica_id.value() >= 0;
   wants.read_committed = request.isolation_level == 1;
   const Time deadline = context.broker.clock().now() + request.max_wait;
   co_await read_until_enough(context, plan, wants, deadline);

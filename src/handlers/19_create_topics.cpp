@@ -11,6 +11,7 @@
 
 #include "kanal/broker/broker.hpp"
 #include "kanal/wire/messages/create_topics.hpp"
+#include "topic_lookup.hpp"
 
 namespace kanal::handlers {
 namespace {
@@ -44,8 +45,8 @@ void refuse(Response& response, std::string_view name, ErrorCode code, std::stri
   if (!message.empty()) entry.error_message = std::move(message);
 }
 
-void describe(Context& context, const coordinator::TopicEntry& topic, Response::Topic& entry, bool validate_only) {
-  if (!validate_only) entry.topic_id = topic.id;
+void describe(Context& context, const coordinator::TopicEntry& topic, Response::Topic& entry) {
+  entry.topic_id = topic.id;  // with validate_only one that nobody will have, as Kafka's
   entry.num_partitions = topic.partition_count;
   entry.replication_factor = 1;
   entry.configs.emplace();
@@ -59,12 +60,11 @@ void describe(Context& context, const coordinator::TopicEntry& topic, Response::
   }
 }
 
-void answer(Context& context, const Request& request, const std::string& name, const coordinator::CatalogReply& reply,
-            Response& response) {
+void answer(Context& context, const std::string& name, const coordinator::CatalogReply& reply, Response& response) {
   if (!reply) return refuse(response, name, reply.error().code, reply.error().detail);
   auto& entry = response.topics.emplace_back();
   entry.name = name;
-  describe(context, **reply, entry, request.validate_only);
+  describe(context, **reply, entry);
 }
 
 }  // namespace
@@ -75,7 +75,9 @@ broker::Task<Response> handle(Context& context, Request request) {
   for (const auto& topic : request.topics) ++times[topic.name];
   std::vector<coordinator::CreateTopic> creations;
   for (const auto& topic : request.topics) {
-    if (times[topic.name] == 1) creations.push_back(command_for(context, request, topic));
+    if (times[topic.name] > 1) continue;
+    if (!is_internal_topic(topic.name)) creations.push_back(command_for(context, request, topic));
+    else refuse(response, topic.name, ErrorCode::INVALID_TOPIC_EXCEPTION, "The name belongs to a topic of Kafka's own.");
   }
   const auto refuse_creations = [&](ErrorCode code, const std::string& why) {
     for (const auto& creation : creations) refuse(response, creation.name, code, why);
@@ -89,7 +91,7 @@ broker::Task<Response> handle(Context& context, Request request) {
     std::vector<coordinator::CatalogCommand> commands(creations.begin(), creations.end());
     const auto replies = co_await context.broker.change_catalog(context, std::move(commands));
     for (std::size_t i = 0; i < creations.size(); ++i) {
-      answer(context, request, creations[i].name, replies[i], response);
+      answer(context, creations[i].name, replies[i], response);
     }
   }
   for (const auto& [name, count] : times) {

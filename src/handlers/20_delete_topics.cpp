@@ -86,9 +86,8 @@ class Deletion {
   void find_by_name(const broker::Topics& topics, std::string_view name, const std::map<Uuid, int>& ids) {
     const auto topic = topics.find(name);
     if (topic == nullptr) {
-      const auto valid = check_topic_name(name);
-      refuse(std::string(name), {}, valid ? ErrorCode::UNKNOWN_TOPIC_OR_PARTITION : ErrorCode::INVALID_TOPIC_EXCEPTION,
-             valid ? "This server does not host this topic-partition." : valid.error().detail);
+      refuse(std::string(name), {}, name.empty() ? ErrorCode::INVALID_TOPIC_EXCEPTION : ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
+             name.empty() ? "The topic name is empty." : "This server does not host this topic-partition.");
       return;
     }
     if (ids.contains(topic->id())) {

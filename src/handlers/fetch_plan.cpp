@@ -82,15 +82,19 @@ void continue_session(Context& context, const Request& request, FetchPlan& plan,
 
 PlannedPartition resolve(const broker::Topics& topics, FetchPartition asked, bool by_id) {
   PlannedPartition planned;
+  Found found = find_partition(find_topic(topics, asked.topic, asked.topic_id, by_id), asked.partition, missing_topic(by_id));
   planned.asked = std::move(asked);
   planned.answer.partition_index = planned.asked.partition;
-  planned.answer.high_watermark = kNoOffset;
-  planned.answer.records = {};
-  Found found = find_partition(find_topic(topics, planned.asked.topic, planned.asked.topic_id, by_id),
-                               planned.asked.partition, missing_topic(by_id));
+  // A session knows the name its topic had: made anew it has another id, gone it is just unknown.
+  if (by_id && found.topic == nullptr && !planned.asked.known_name.empty()) {
+    planned.inconsistent = topics.find(planned.asked.known_name) != nullptr;
+    found.error = planned.inconsistent ? ErrorCode::NONE : ErrorCode::UNKNOWN_TOPIC_OR_PARTITION;
+  }
+  if (found.topic != nullptr) planned.asked.known_name = found.topic->name();
+  planned.unresolved = found.error != ErrorCode::NONE;
+  if (planned.unresolved) planned.answer = unreadable(planned.asked.partition, found.error);
   planned.topic = std::move(found.topic);
   planned.partition = std::move(found.partition);
-  planned.answer.error_code = found.error;
   return planned;
 }
 
@@ -118,6 +122,16 @@ void add(Response& response, PlannedPartition& planned) {
   topic->partitions.push_back(std::move(planned.answer));
 }
 
+/// What is not known comes first, then what was read: Kafka's order.
+template <class Visit>
+void for_each_in_order(FetchPlan& plan, Visit&& visit) {
+  for (const bool unresolved : {true, false}) {
+    for (PlannedPartition& planned : plan.partitions) {
+      if (planned.unresolved == unresolved) visit(planned);
+    }
+  }
+}
+
 void create_session(Context& context, FetchPlan& plan, Response& response) {
   const auto random = static_cast<std::int32_t>(context.broker.random().next());
   const Time now = context.broker.clock().now();
@@ -141,16 +155,27 @@ void settle_session(FetchPlan& plan, Response& response) {
     response.error_code = ErrorCode::INVALID_FETCH_SESSION_EPOCH;
     return;
   }
-  for (PlannedPartition& planned : plan.partitions) {
+  for_each_in_order(plan, [&](PlannedPartition& planned) {
     FetchPartition* cached = session.find(planned.asked);
-    if (cached == nullptr || !changed(*cached, planned)) continue;
+    if (cached == nullptr) return;
+    cached->known_name = planned.asked.known_name;
+    if (!changed(*cached, planned)) return;
     // Who was served reads last next time, so that no partition starves behind a busy one.
     if (planned.answer.records.bytes > 0) session.move_to_end(planned.asked);
     add(response, planned);
-  }
+  });
 }
 
 }  // namespace
+
+Response::Topic::Partition unreadable(PartitionIndex partition, ErrorCode error) {
+  Response::Topic::Partition answer;
+  answer.partition_index = partition;
+  answer.error_code = error;
+  answer.high_watermark = kNoOffset;
+  answer.aborted_transactions.emplace();  // empty, not null: what Kafka answers here at every isolation level
+  return answer;
+}
 
 FetchPlan make_plan(Context& context, const Request& request) {
   FetchPlan plan;
@@ -159,7 +184,9 @@ FetchPlan make_plan(Context& context, const Request& request) {
   if (full) {
     if (request.session_id != 0) context.broker.fetch_sessions().remove(request.session_id);
     plan.may_create_session = request.session_epoch == kNewSession && context.api_version >= 7;
-    for_each_asked(context, request, [&](FetchPartition partition) { asked.push_back(std::move(partition)); });
+    FetchSession once;  // a partition named twice is fetched once
+    for_each_asked(context, request, [&](FetchPartition partition) { once.put(std::move(partition)); });
+    asked.assign(once.partitions.begin(), once.partitions.end());
   } else {
     continue_session(context, request, plan, asked);
     if (plan.error != ErrorCode::NONE) return plan;
@@ -178,12 +205,7 @@ Response settle(Context& context, FetchPlan& plan) {
     return response;
   }
   if (plan.may_create_session) create_session(context, plan, response);
-  // What can be read first, then what cannot: Kafka's order.
-  for (const bool readable : {true, false}) {
-    for (PlannedPartition& planned : plan.partitions) {
-      if ((planned.partition != nullptr) == readable) add(response, planned);
-    }
-  }
+  for_each_in_order(plan, [&](PlannedPartition& planned) { add(response, planned); });
   return response;
 }
 

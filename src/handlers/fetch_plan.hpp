@@ -14,7 +14,9 @@ namespace kanal::handlers {
 struct PlannedPartition {
   broker::FetchPartition asked;
   broker::TopicPtr topic;                        // null where it is not known
-  std::shared_ptr<broker::Partition> partition;  // null where it cannot be read
+  std::shared_ptr<broker::Partition> partition;  // null where there is none
+  bool unresolved = false;                       // the answer is an error already
+  bool inconsistent = false;                     // the topic of a session was made anew under another id
   wire::FetchResponse::Topic::Partition answer;
 };
 
@@ -25,6 +27,9 @@ struct FetchPlan {
   bool may_create_session = false;
   std::vector<PlannedPartition> partitions;
 };
+
+/// The answer for a partition that cannot be read.
+[[nodiscard]] wire::FetchResponse::Topic::Partition unreadable(PartitionIndex partition, ErrorCode error);
 
 [[nodiscard]] FetchPlan make_plan(broker::Context& context, const wire::FetchRequest& request);
 

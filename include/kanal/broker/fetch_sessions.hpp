@@ -21,6 +21,7 @@ namespace kanal::broker {
 struct FetchPartition {
   std::string topic;           // empty where named by id
   Uuid topic_id;               // zero where named by name
+  std::string known_name;      // the topic's name when a session last met its id; else empty
   PartitionIndex partition;
   Offset fetch_offset;
   std::int32_t max_bytes = 0;

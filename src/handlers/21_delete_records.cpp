@@ -1,0 +1,65 @@
+// DeleteRecords (21): moves the log start; what lies below it can no longer be read, also after a restart.
+//
+// Behavior
+// - -1 is the high watermark; an offset outside [log start .. high watermark] moves nothing below the log start and is
+//   OFFSET_OUT_OF_RANGE above the high watermark. The answer's low watermark is the log start that holds now.
+// - Only topics that delete: a purely compacted one is POLICY_VIOLATION, as in Kafka.
+#include <map>
+
+#include "authorize.hpp"
+#include "kanal/broker/broker.hpp"
+#include "kanal/wire/messages/delete_records.hpp"
+#include "topic_lookup.hpp"
+
+namespace kanal::handlers {
+namespace {
+
+using broker::Context;
+using Request = wire::DeleteRecordsRequest;
+using Response = wire::DeleteRecordsResponse;
+
+/// Blocks: the new start is made durable.
+Result<Offset> trim(broker::Partition& partition, Offset asked) {
+  auto trimmed = partition.with_log([&](log::Partition& log) -> Result<Offset> {
+    const log::Watermarks marks = log.watermarks();
+    const Offset start = asked == kNoOffset ? marks.high_watermark : asked;
+    if (start < Offset(0) || start > marks.high_watermark) return fail(ErrorCode::OFFSET_OUT_OF_RANGE);
+    if (start <= marks.log_start) return marks.log_start;
+    if (auto moved = log.trim(start); !moved) return std::unexpected(moved.error());
+    return log.watermarks().log_start;
+  });
+  if (!trimmed) return std::unexpected(trimmed.error());
+  return *trimmed;
+}
+
+Result<Offset> delete_up_to(const broker::Topics& topics, std::string_view name, const Request::Topic::Partition& asked) {
+  const Found found = find_partition(topics.find(name), asked.partition_index, ErrorCode::UNKNOWN_TOPIC_OR_PARTITION);
+  if (is_internal_topic(name)) return fail(ErrorCode::INVALID_TOPIC_EXCEPTION);
+  if (found.error != ErrorCode::NONE) return fail(found.error);
+  if (!found.topic->config().cleanup_delete) return fail(ErrorCode::POLICY_VIOLATION);
+  return trim(*found.partition, asked.offset);
+}
+
+}  // namespace
+
+broker::Task<Response> handle(Context& context, Request request) {
+  Response response;
+  const auto topics = context.broker.topics();
+  auto work = [&] {
+    for (const auto& topic : request.topics) {
+      auto& answered = response.topics.emplace_back();
+      answered.name = std::string(topic.name);
+      for (const auto& asked : topic.partitions) {
+        auto& answer = answered.partitions.emplace_back();
+        answer.partition_index = asked.partition_index;
+        const Result<Offset> start = delete_up_to(*topics, topic.name, asked);
+        answer.low_watermark = start ? *start : kNoOffset;
+        answer.error_code = start ? ErrorCode::NONE : start.error().code;
+      }
+    }
+  };
+  co_await context.broker.on_helper(context, std::move(work));
+  co_return response;
+}
+
+}  // namespace kanal::handlers
