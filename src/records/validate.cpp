@@ -283,8 +283,11 @@ std::expected<CheckedBatch, Rejection> rebuild(Bytes batch, RecordCheck& check,
 
 std::expected<CheckedBatch, Rejection> check_produce(MutableBytes record_set,
                                                      const ProduceRules& rules, Scratch& scratch) {
-  const std::expected<Bytes, Rejection> framed = check_frame(record_set, rules);
-  if (!framed) return std::unexpected(framed.error());
+  std::expected<Bytes, Rejection> framed = check_frame(record_set, rules);
+  if (!framed) {
+    framed.error().before_append = true;
+    return std::unexpected(std::move(framed.error()));
+  }
   const std::expected<BatchHeader, Rejection> header = check_header(*framed, rules);
   if (!header) return std::unexpected(header.error());
   const Codec target = rules.compression.value_or(header->codec());

@@ -48,6 +48,7 @@ struct Rejection {
   std::string message;                     // for the client; empty where Kafka sends null
   std::vector<RecordError> record_errors;  // at most kMaxRecordErrors
   std::string detail;                      // the reason, for our own log
+  bool before_append = false;  // refused as a request, before the log was looked at: no log start is told
 };
 inline constexpr std::size_t kMaxRecordErrors = 10'000;
 
