@@ -97,10 +97,16 @@ void CatalogDriver::publish(coordinator::Catalog& machine, std::span<const Catal
     changed[id] = open_topic(entry, old.get(), nullptr);
   };
   for (const CatalogAction& action : actions) {
-    if (const auto* open = std::get_if<coordinator::OpenPartitions>(&action)) reopen(open->id);
+    if (const auto* open = std::get_if<coordinator::OpenPartitions>(&action)) {
+      reopen(open->id);
+      logger("broker").info("{} topic={} id={} partitions={}", open->first.value() == 0 ? "Topic made." : "Topic grew.",
+                            open->topic, to_string(open->id), open->end.value());
+    }
     if (const auto* configure = std::get_if<coordinator::ConfigureTopic>(&action)) reopen(configure->id);
     if (const auto* remove = std::get_if<coordinator::RemoveTopic>(&action)) {
       gone.push_back(remove->id);
+      logger("broker").info("Topic deleted. topic={} id={} partitions={}", remove->topic, to_string(remove->id),
+                            remove->partition_count);
       changed.erase(remove->id);
       if (TopicPtr topic = before->find(remove->id)) dropped.push_back(std::move(topic));
     }

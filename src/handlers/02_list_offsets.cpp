@@ -123,6 +123,25 @@ Task<Result<std::optional<records::TimedOffset>>> find_record(Context& context, 
   co_return std::optional<records::TimedOffset>();
 }
 
+/// The log's largest timestamp was in a batch that DeleteRecords has cut: the largest of what is left, by its headers.
+/// (Kafka names the deleted record here, which nobody can fetch.) The high watermark if nothing is left.
+Task<Result<Offset>> largest_remaining(Context& context, broker::Partition& partition, const Marks& seen) {
+  Timestamp largest = kNoTimestamp;
+  Offset found = seen.marks.high_watermark;
+  for (Offset next = seen.marks.log_start; next < seen.marks.high_watermark;) {
+    auto bytes = co_await read_batch(context, partition, next);
+    if (!bytes) co_return std::unexpected(bytes.error());
+    const auto header = records::parse_header(*bytes);
+    if (!header) co_return std::unexpected(header.error());
+    if (header->max_timestamp > largest) {
+      largest = header->max_timestamp;
+      found = next;
+    }
+    next = header->last_offset() + 1;
+  }
+  co_return found;
+}
+
 /// -3: the first record that has the log's largest timestamp.
 Task<Result<std::optional<records::TimedOffset>>> find_largest(Context& context, broker::Partition& partition,
                                                                const Marks& seen) {
@@ -130,7 +149,13 @@ Task<Result<std::optional<records::TimedOffset>>> find_largest(Context& context,
   auto position = co_await find_batch(context, partition, seen.max_timestamp);
   if (!position) co_return std::unexpected(position.error());
   if (!*position) co_return std::optional<records::TimedOffset>();
-  const Offset first = std::max(to_offset((*position)->sequence), seen.marks.log_start);
+  Offset first = to_offset((*position)->sequence);
+  if (first < seen.marks.log_start) {
+    auto remaining = co_await largest_remaining(context, partition, seen);
+    if (!remaining) co_return std::unexpected(remaining.error());
+    if (*remaining == seen.marks.high_watermark) co_return std::optional<records::TimedOffset>();
+    first = *remaining;
+  }
   auto bytes = co_await read_batch(context, partition, first);
   if (!bytes) co_return std::unexpected(bytes.error());
   co_return records::find_max_timestamp(*bytes, context.io.scratch());
@@ -181,6 +206,7 @@ Task<Response> handle(Context& context, Request request) {
   for (const auto& topic : request.topics) {
     for (const Asked& asked : topic.partitions) ++times[{topic.name, asked.partition_index}];
   }
+  const bool isolation_known = request.isolation_level == 0 || request.isolation_level == 1;
   for (const auto& topic : request.topics) {
     auto& answered = response.topics.emplace_back();
     answered.name = std::string(topic.name);
@@ -191,10 +217,11 @@ Task<Response> handle(Context& context, Request request) {
       answer.partition_index = asked.partition_index;
       if (named > 1) answer.error_code = ErrorCode::INVALID_REQUEST;
       else if (!knows(asked.timestamp.value(), context.api_version)) answer.error_code = ErrorCode::UNSUPPORTED_VERSION;
+      else if (!isolation_known) answer.error_code = ErrorCode::UNKNOWN_SERVER_ERROR;  // as Kafka
       else co_await answer_one(context, topics->find(topic.name), asked, request.isolation_level == 1, answer);
       named = named > 1 ? 0 : named;
     }
-    if (answered.partitions.empty() && !topic.partitions.empty()) response.topics.pop_back();
+    if (answered.partitions.empty()) response.topics.pop_back();
   }
   co_return response;
 }

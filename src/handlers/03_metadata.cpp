@@ -99,8 +99,9 @@ Task<void> create_missing(Context& context, std::vector<std::string> missing, Re
   const std::vector<coordinator::CatalogReply> replies =
       co_await context.broker.change_catalog(context, std::move(commands));
   for (std::size_t i = 0; i < missing.size(); ++i) {
-    const bool made = replies[i] || replies[i].error().code == ErrorCode::TOPIC_ALREADY_EXISTS;
-    add_missing(response, missing[i], {}, made ? ErrorCode::UNKNOWN_TOPIC_OR_PARTITION : replies[i].error().code);
+    // Created or refused, Kafka's answer is the same; only a broken disk is worth another one.
+    const bool broken = !replies[i] && replies[i].error().code == ErrorCode::KAFKA_STORAGE_ERROR;
+    add_missing(response, missing[i], {}, broken ? replies[i].error().code : ErrorCode::UNKNOWN_TOPIC_OR_PARTITION);
   }
 }
 

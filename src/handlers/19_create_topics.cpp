@@ -77,7 +77,7 @@ broker::Task<Response> handle(Context& context, Request request) {
   for (const auto& topic : request.topics) {
     if (times[topic.name] > 1) continue;
     if (!is_internal_topic(topic.name)) creations.push_back(command_for(context, request, topic));
-    else refuse(response, topic.name, ErrorCode::INVALID_TOPIC_EXCEPTION, "The name belongs to a topic of Kafka's own.");
+    else refuse(response, topic.name, ErrorCode::TOPIC_ALREADY_EXISTS, "The name belongs to a topic of Kafka's own.");
   }
   const auto refuse_creations = [&](ErrorCode code, const std::string& why) {
     for (const auto& creation : creations) refuse(response, creation.name, code, why);

@@ -86,8 +86,8 @@ class Deletion {
   void find_by_name(const broker::Topics& topics, std::string_view name, const std::map<Uuid, int>& ids) {
     const auto topic = topics.find(name);
     if (topic == nullptr) {
-      refuse(std::string(name), {}, name.empty() ? ErrorCode::INVALID_TOPIC_EXCEPTION : ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
-             name.empty() ? "The topic name is empty." : "This server does not host this topic-partition.");
+      refuse(std::string(name), {}, ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
+             "This server does not host this topic-partition.");
       return;
     }
     if (ids.contains(topic->id())) {

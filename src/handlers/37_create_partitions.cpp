@@ -7,12 +7,15 @@
 
 #include "kanal/broker/broker.hpp"
 #include "kanal/wire/messages/create_partitions.hpp"
+#include "topic_lookup.hpp"
 
 namespace kanal::handlers {
 namespace {
 
 using Request = wire::CreatePartitionsRequest;
 using Response = wire::CreatePartitionsResponse;
+
+constexpr std::int32_t kMaxPartitionsOfRequest = 10'000;  // Kafka's, whatever max.partitions.per.topic allows
 
 void answer(Response& response, std::string_view name, ErrorCode code, std::string message = {}) {
   auto& entry = response.results.emplace_back();
@@ -50,6 +53,14 @@ broker::Task<Response> handle(broker::Context& context, Request request) {
     }
     if (request.timeout.count() <= 0) {
       answer(response, topic.name, ErrorCode::REQUEST_TIMED_OUT);
+      continue;
+    }
+    if (is_internal_topic(topic.name)) {
+      answer(response, topic.name, ErrorCode::INVALID_PARTITIONS, "The topic is one of Kafka's own and does not grow.");
+      continue;
+    }
+    if (topic.count > kMaxPartitionsOfRequest) {
+      answer(response, topic.name, ErrorCode::POLICY_VIOLATION, "Excessively large number of partitions per request.");
       continue;
     }
     names.push_back(topic.name);
