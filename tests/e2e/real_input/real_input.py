@@ -52,8 +52,10 @@ def produce_whole(broker, topic, partition, codec, files):
 
 
 def read_back(broker, topic, partition, record_format):
+    """queued.min.messages: librdkafka 2.0 sleeps a second whenever more than that lie ready."""
     done = kcat(broker, "-C", "-t", topic, "-p", str(partition), "-o", "beginning", "-e", "-q",
-                "-X", "check.crcs=true", "-f", record_format, stdout=subprocess.PIPE)
+                "-X", "check.crcs=true", "-X", "queued.min.messages=1000000",
+                "-f", record_format, stdout=subprocess.PIPE)
     return done.stdout
 
 
