@@ -39,7 +39,7 @@ class Recovery {
   Result<bool> recover_segment(Sequence base, std::optional<Sequence> next);
   Result<bool> judge_tail(Segment& segment, File& file, std::uint64_t size, const Scanned& scanned,
                           std::optional<Sequence> next);
-  [[nodiscard]] bool was_sealed(const Segment& segment, Sequence next);
+  [[nodiscard]] bool was_sealed(const Segment& segment);
   void keep_index(const Segment& segment);
   void drop_stale_index(const Segment& segment);
   Result<void> cut(Segment& segment, File& file, std::uint64_t size, const std::string& why);
@@ -272,7 +272,7 @@ Result<bool> Recovery::judge_tail(Segment& segment, File& file, std::uint64_t si
   }
   // In an earlier segment a missing tail is what a power cut right after a roll leaves: not yet synced, never promised.
   const bool joins = next && scanned.next == *next;
-  if (next && !joins && (options_.ack_after_sync || was_sealed(segment, *next))) {
+  if (next && !joins && (options_.ack_after_sync || was_sealed(segment))) {
     return damaged(segment.base(), scanned.valid_end, why + ", and later segments follow");
   }
   if (!whole) {
@@ -281,11 +281,12 @@ Result<bool> Recovery::judge_tail(Segment& segment, File& file, std::uint64_t si
   return joins;
 }
 
-bool Recovery::was_sealed(const Segment& segment, Sequence next) {
+/// Whether all of it had been synced after the roll.
+bool Recovery::was_sealed(const Segment& segment) {
   const auto bytes = read_file(files_, core_.path(index_name(segment.base())), 64 << 20);
   if (!bytes) return false;
   const auto index = decode_index(*bytes);
-  return index && index->sealed && index->base == segment.base() && index->end == next;
+  return index && index->sealed && index->base == segment.base();
 }
 
 /// The last segment's index file, where there is one, may cover records that a power cut took.

@@ -98,7 +98,7 @@ Result<std::optional<std::uint64_t>> find_batch_behind(const File& file, std::ui
     if (!head) return std::unexpected(head.error());
     if (static_cast<std::int8_t>((*head)[records::at::kMagic]) != records::kMagic) continue;
     const auto header = plausible_header(*head, end - at);
-    if (!header || header->leader_epoch.value() < 0 || header->leader_epoch < scanned.epoch) continue;
+    if (!header || header->leader_epoch.value() < 0) continue;
     const std::int64_t ahead = header->base_offset.value() - least;
     if (ahead < 0 || ahead > std::numeric_limits<std::int32_t>::max()) continue;
     const auto batch = reader.bytes(at, header->size());
