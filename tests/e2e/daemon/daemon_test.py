@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The daemon by its behaviour: command line, ready file, locks, signals, limits, framing. Standard library only.
 
-    daemon_test.py KANALD [-k SUBSTRING]     KANAL_CYCLES=20000 for the long form of the leak test
+    daemon_test.py KANALD [-k SUBSTRING]     KANAL_TEST_CYCLES=20000 for the long form of the leak test
 """
 import contextlib
 import os
@@ -18,7 +18,7 @@ import time
 import unittest
 
 KANALD = ""
-CYCLES = int(os.environ.get("KANAL_CYCLES", "1500"))
+CYCLES = int(os.environ.get("KANAL_TEST_CYCLES", "1500"))
 
 
 def frame(body):
