@@ -103,7 +103,15 @@ bool RecordStream::refill() {
   at_ = chunk->data();
   end_ = at_ + chunk->size();
   if (tail_ != nullptr) tail_ = at_;
-  return at_ != end_;
+  return at_ != end_ && count_inflated(chunk->size());
+}
+
+bool RecordStream::count_inflated(std::size_t bytes) {
+  if (source_.codec == Codec::kNone) return true;
+  inflated_ += bytes;
+  if (inflated_ > kMaxInflated) return malformed("the batch inflates to more than 2 GiB");
+  over_budget_ = inflated_ > source_.budget;
+  return !over_budget_ || malformed("the batch inflates beyond the budget");
 }
 
 bool RecordStream::take(std::byte& out) {

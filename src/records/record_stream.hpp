@@ -22,11 +22,15 @@ class RecordSink {
 
 class RecordStream {
  public:
+  /// No client of Kafka can hold more of one batch: bounds what a small payload may cost.
+  static constexpr std::uint64_t kMaxInflated = 0x7FFF'FFFF;
+
   struct Source {
     Codec codec = Codec::kNone;
     Bytes payload;
     std::int32_t count = 0;
     std::int32_t max_body = 0;  // of one record
+    std::uint64_t budget = kMaxInflated;
   };
   RecordStream(Inflater& inflater, const Source& source, RecordSink* sink = nullptr)
       : inflater_(inflater), source_(source), sink_(sink) {}
@@ -39,12 +43,16 @@ class RecordStream {
   /// error if it does not inflate.
   Result<bool> next(RecordFields& out);
 
+  /// The failure is not the payload's: it has inflated to more than the budget so far.
+  [[nodiscard]] bool over_budget() const noexcept { return over_budget_; }
+
  private:
   Result<bool> read_whole(const std::byte* body, const std::byte* body_end, RecordFields& out);
   Result<bool> read_spanning(RecordFields& out);
   bool read_spanning_fields(RecordFields& out);
   bool read_spanning_tail(RecordFields& out);
   bool refill();
+  bool count_inflated(std::size_t bytes);
   bool take(std::byte& out);
   bool take_varint(std::int32_t& out);
   bool take_varlong(std::int64_t& out);
@@ -59,7 +67,9 @@ class RecordStream {
   const std::byte* end_ = nullptr;
   const std::byte* tail_ = nullptr;  // set while a spanning record's tail goes to the sink
   std::int64_t body_left_ = 0;       // of the spanning record
+  std::uint64_t inflated_ = 0;
   std::int32_t done_ = 0;
+  bool over_budget_ = false;
   Error error_;
 };
 

@@ -15,7 +15,7 @@ constexpr std::int32_t kSmallestLength =
     14;  // Kafka's floor is the oldest message format's overhead
 
 std::unexpected<Rejection> reject(ErrorCode code, std::string detail) {
-  return std::unexpected(Rejection{code, {}, {}, std::move(detail)});
+  return std::unexpected(Rejection{code, {}, {}, std::move(detail), false});
 }
 
 enum class Framing { kBatch, kNone, kCorrupt };
@@ -90,6 +90,28 @@ std::unexpected<Rejection> reject_records(Error error) {
   return reject(error.code, std::move(error.detail));
 }
 
+RecordStream::Source source_of(Bytes batch, const BatchHeader& header, const ProduceRules& rules) {
+  return {header.codec(), payload(batch), header.record_count, rules.max_decompressed_bytes,
+          rules.inflate_budget};
+}
+
+std::expected<void, Rejection> walk_stream(RecordStream& records, RecordCheck& check) {
+  if (Result<void> opened = records.open(); !opened) {
+    return reject_records(std::move(opened.error()));
+  }
+  RecordFields record;
+  for (;;) {
+    Result<bool> more = records.next(record);
+    if (!more) {
+      std::unexpected<Rejection> rejected = reject_records(std::move(more.error()));
+      rejected.error().over_budget = records.over_budget();
+      return rejected;
+    }
+    if (!*more) return {};
+    check.add(record);
+  }
+}
+
 /// Walks the records of a batch that is stored as it came.
 std::expected<void, Rejection> check_records(Bytes batch, RecordCheck& check,
                                              const ProduceRules& rules, Scratch& scratch) {
@@ -103,17 +125,8 @@ std::expected<void, Rejection> check_records(Bytes batch, RecordCheck& check,
     if (!walked) return reject(ErrorCode::INVALID_RECORD, walked.error().why);
     return {};
   }
-  RecordStream records(scratch.inflater, {header.codec(), payload(batch), header.record_count,
-                                          rules.max_decompressed_bytes});
-  if (Result<void> opened = records.open(); !opened)
-    return reject_records(std::move(opened.error()));
-  RecordFields record;
-  for (;;) {
-    Result<bool> more = records.next(record);
-    if (!more) return reject_records(std::move(more.error()));
-    if (!*more) return {};
-    check.add(record);
-  }
+  RecordStream records(scratch.inflater, source_of(batch, header, rules));
+  return walk_stream(records, check);
 }
 
 /// Stores the header's new times where they differ, and the CRC for them.
@@ -245,18 +258,9 @@ std::expected<CheckedBatch, Rejection> rebuild(Bytes batch, RecordCheck& check,
   const auto limit = static_cast<std::size_t>(std::max(rules.max_message_bytes, 0));
   Recompress writer(check, scratch.deflater, checked.storage, limit);
   {
-    RecordStream records(
-        scratch.inflater,
-        {header.codec(), payload(batch), header.record_count, rules.max_decompressed_bytes},
-        &writer);
-    if (Result<void> opened = records.open(); !opened)
-      return reject_records(std::move(opened.error()));
-    RecordFields record;
-    for (;;) {
-      Result<bool> more = records.next(record);
-      if (!more) return reject_records(std::move(more.error()));
-      if (!*more) break;
-      check.add(record);
+    RecordStream records(scratch.inflater, source_of(batch, header, rules), &writer);
+    if (std::expected<void, Rejection> walked = walk_stream(records, check); !walked) {
+      return std::unexpected(std::move(walked.error()));
     }
   }
   if (check.has_errors()) return std::unexpected(check.rejection());

@@ -33,6 +33,9 @@ struct ProduceRules {
   std::int16_t produce_version = 13;
   std::optional<Codec> compression;  // nullopt: "producer", keep the codec
   Levels levels;
+  /// Stop once a compressed batch has inflated to more (Rejection::over_budget): an I/O thread
+  /// gives such a batch to a helper thread, which checks again without a budget.
+  std::uint64_t inflate_budget = std::numeric_limits<std::uint64_t>::max();
   /// Trust the header of compressed batches and don't inflate them where nothing else asks for it.
   bool trusted = false;
 };
@@ -48,7 +51,9 @@ struct Rejection {
   std::string message;                     // for the client; empty where Kafka sends null
   std::vector<RecordError> record_errors;  // at most kMaxRecordErrors
   std::string detail;                      // the reason, for our own log
-  bool before_append = false;  // refused as a request, before the log was looked at: no log start is told
+  bool over_budget = false;  // no answer yet: the record set is as it was, check again
+  bool before_append =
+      false;  // refused as a request, before the log was looked at: no log start is told
 };
 inline constexpr std::size_t kMaxRecordErrors = 10'000;
 

@@ -324,6 +324,21 @@ TEST(CheckProduce, WalksBombsInBoundedMemory) {
   }
 }
 
+TEST(CheckProduce, StopsAtTheInflateBudgetAndCanStartOver) {
+  for (const Codec codec : samples::kCodecs) {
+    Buffer batch = samples::many(codec, 300, 2'000);
+    const Buffer original = batch;
+    ProduceRules rules = samples::rules();
+    rules.inflate_budget = 200'000;
+    const samples::Outcome outcome = check(batch, rules);
+    EXPECT_EQ(outcome.rejection.over_budget, codec != Codec::kNone) << name(codec);
+    EXPECT_EQ(batch, original);
+    rules.compression = codec == Codec::kLz4 ? Codec::kZstd : Codec::kLz4;
+    EXPECT_EQ(check(batch, rules).rejection.over_budget, codec != Codec::kNone) << name(codec);
+    EXPECT_EQ(check(batch).code, ErrorCode::NONE);
+  }
+}
+
 TEST(CheckProduce, TrustedBatchesAreNotInflated) {
   ProduceRules rules = samples::rules();
   rules.trusted = true;
