@@ -106,7 +106,10 @@ class Catalog {
   [[nodiscard]] Result<void> check_new_name(const std::string& name) const;
   Result<void> end(const std::string& name);
 
+  [[nodiscard]] TopicConfig config_of(const ConfigMap& overlay) const;
+
   std::shared_ptr<const BrokerConfig> broker_;
+  TopicConfig defaults_;  // of a topic without an overlay, as most are
   CatalogSnapshotBuilder topics_;
   // Of names with '.' or '_': Kafka's metric form -> the one topic that may have it.
   std::map<std::string, std::string, std::less<>> by_collision_form_;

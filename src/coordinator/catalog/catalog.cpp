@@ -41,6 +41,7 @@ Error corrupt(std::string detail) {
 
 Catalog::Catalog(std::shared_ptr<const BrokerConfig> broker) : broker_(std::move(broker)) {
   CHECK(broker_, "a catalog needs the broker's configs");
+  defaults_ = make_topic_config(*broker_, {});
 }
 
 Catalog::Effects Catalog::step(Time, const CatalogCommand& command) const {
@@ -64,7 +65,7 @@ Catalog::Effects Catalog::create(const CreateTopic& command) const {
   topic->name = command.name;
   topic->partition_count = *partitions;
   topic->created = command.created;
-  topic->config = make_topic_config(*broker_, *overlay);
+  topic->config = config_of(*overlay);
   topic->overlay = std::move(*overlay);
   Effects effects;
   if (!command.validate_only) {
@@ -138,7 +139,7 @@ Catalog::Effects Catalog::set_configs(const SetTopicConfigs& command) const {
                    "Topic " + quoted(command.name) + " does not exist."});
   }
   auto changed = std::make_shared<TopicEntry>(*topic);
-  changed->config = make_topic_config(*broker_, *overlay);
+  changed->config = config_of(*overlay);
   changed->overlay = std::move(*overlay);
   Effects effects;
   if (!command.validate_only && changed->overlay != topic->overlay) {
@@ -164,7 +165,7 @@ Result<void> Catalog::apply(const Record& record) {
         damaged_topic(record.key, corrupt("topic id " + to_string(decoded->id) +
                                           " does not fit what the catalog already has")));
   }
-  decoded->config = make_topic_config(*broker_, decoded->overlay);
+  decoded->config = config_of(decoded->overlay);
   if (!by_name && has_collision_character(decoded->name)) {
     by_collision_form_.emplace(collision_form(decoded->name), decoded->name);
   }
@@ -193,14 +194,19 @@ std::uint64_t Catalog::live_records(std::string_view topic) const {
   return current().find(topic) ? 1 : 0;
 }
 
+TopicConfig Catalog::config_of(const ConfigMap& overlay) const {
+  return overlay.empty() ? defaults_ : make_topic_config(*broker_, overlay);
+}
+
 void Catalog::configure(std::shared_ptr<const BrokerConfig> broker) {
   CHECK(broker, "a catalog needs the broker's configs");
   broker_ = std::move(broker);
+  defaults_ = make_topic_config(*broker_, {});
   std::vector<TopicPtr> topics;
   topics.reserve(current().topic_count());
   current().for_each([&](const TopicPtr& topic) { topics.push_back(topic); });
   for (const TopicPtr& topic : topics) {
-    TopicConfig config = make_topic_config(*broker_, topic->overlay);
+    TopicConfig config = config_of(topic->overlay);
     if (config == topic->config) continue;
     auto changed = std::make_shared<TopicEntry>(*topic);
     changed->config = config;
