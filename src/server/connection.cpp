@@ -53,7 +53,7 @@ Connection::~Connection() {
 
 void Connection::start() {
   last_active_ = group_.io().clock().now();
-  place_ = group_.enter(*this);
+  place_ = group_.enter(shared_from_this());
   read_on();
 }
 
@@ -68,7 +68,7 @@ void Connection::read_on() {
   if (closed_ || refusing_ || input_ended_ || reading_ || waiting_memory_ || draining_) return;
   if (slots_.size() >= group_.options_.requests) return;
   if (answers_.unsent_bytes() + held_answer_bytes_ > group_.options_.answer_bytes) return;
-  const FrameExtent frame = find_frame(pending(), group_.options_.largest_frame);
+  const FrameExtent frame = next_frame();
   if (frame.state != FrameState::kPartial) return;  // what is here has to be started first
   if (!make_room(std::max(frame.bytes, end_ - begin_ + kSmallestRead))) return;
   std::size_t room = buffer_->capacity() - end_;
@@ -101,6 +101,10 @@ void Connection::on_end_of_input() {
 MutableBytes Connection::pending() const noexcept {
   if (!buffer_) return {};
   return {buffer_->data() + begin_, end_ - begin_};
+}
+
+FrameExtent Connection::next_frame() const noexcept {
+  return find_frame(pending(), group_.options_.largest_frame);
 }
 
 bool Connection::make_room(std::size_t wanted) {
@@ -182,11 +186,18 @@ void Connection::wait_for_memory() {
 }
 
 void Connection::shrink() {
-  if (closed_ || busy() || begin_ != end_ || usual_bytes_ == BufferPool::kSmall) return;
-  usual_bytes_ = BufferPool::kSmall;
+  if (!closed_ && !busy()) give_memory_back();
+}
+
+void Connection::give_memory_back() {
   if (!buffer_ || buffer_->capacity() == BufferPool::kSmall) return;
+  if (begin_ != end_ || buffer_->shared()) return;
+  usual_bytes_ = BufferPool::kSmall;
   boost::system::error_code ignored;
-  if (reading_) socket_.cancel(ignored);  // the read comes back and goes on with a small buffer
+  if (reading_)
+    socket_.cancel(ignored);  // the read comes back and goes on with a small buffer
+  else
+    buffer_.reset();
 }
 
 bool Connection::hoards() const noexcept {
@@ -199,10 +210,13 @@ bool Connection::hoards() const noexcept {
 void Connection::work() {
   for (int round = 0; !closed_; ++round) {
     if (round == kRoundsPerTurn) return schedule_work();
-    const bool started = start_requests();
+    start_requests();
     send_answers();
-    if (!started) break;
+    // What was sent may have made room for requests that are here already.
+    if (!may_start() || next_frame().state != FrameState::kComplete) break;
   }
+  if (closed_) return;
+  if (group_.options_.request_memory.contended()) give_memory_back();
   read_on();
 }
 
@@ -222,12 +236,11 @@ bool Connection::may_start() noexcept {
          answers_.unsent_bytes() + held_answer_bytes_ <= group_.options_.answer_bytes;
 }
 
-bool Connection::start_requests() {
-  bool started = false;
+void Connection::start_requests() {
   starting_ = true;
   while (may_start()) {
     const MutableBytes received = pending();
-    const FrameExtent frame = find_frame(received, group_.options_.largest_frame);
+    const FrameExtent frame = next_frame();
     if (frame.state == FrameState::kPartial) break;
     if (frame.state == FrameState::kInvalid) {
       refuse_bytes(received);
@@ -236,10 +249,8 @@ bool Connection::start_requests() {
     begin_ += frame.bytes;
     learn_frame_size(frame.bytes);
     start_request(received.subspan(kSizeBytes, frame.bytes - kSizeBytes));
-    started = true;
   }
   starting_ = false;
-  return started;
 }
 
 void Connection::start_request(MutableBytes frame) {
@@ -408,6 +419,7 @@ void Connection::drain() {
 
 void Connection::close() {
   if (closed_) return;
+  const auto self = shared_from_this();  // the group lets go of it
   closed_ = true;
   cancel_parked();
   // What the client sent and nobody read would turn the close into a reset, and that could take

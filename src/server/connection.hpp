@@ -8,6 +8,7 @@
 #include "answer_queue.hpp"
 #include "connection_limits.hpp"
 #include "dispatch.hpp"
+#include "frame.hpp"
 #include "frame_buffer.hpp"
 #include "kanal/broker/context.hpp"
 
@@ -74,7 +75,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void on_end_of_input();
   void work();
   void schedule_work();
-  bool start_requests();
+  void start_requests();
   bool may_start() noexcept;
   void start_request(MutableBytes frame);
   void finish(Slot& slot);
@@ -86,17 +87,19 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void wait_writable();
 
   [[nodiscard]] MutableBytes pending() const noexcept;
+  [[nodiscard]] FrameExtent next_frame() const noexcept;
   bool make_room(std::size_t wanted);
   void learn_frame_size(std::size_t frame_bytes) noexcept;
   bool replace_buffer(std::size_t wanted);
   void wait_for_memory();
+  void give_memory_back();
 
   ConnectionGroup& group_;
   boost::asio::ip::tcp::socket socket_;
   broker::Peer peer_;
   std::uint16_t port_;
   Admission admission_;
-  std::list<Connection*>::iterator place_;  // in the group, by last activity
+  std::list<std::shared_ptr<Connection>>::iterator place_;  // in the group, by last activity
   Time last_active_;
 
   FrameRef buffer_;

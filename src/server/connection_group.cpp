@@ -21,13 +21,14 @@ void ConnectionGroup::adopt(Accepted accepted) {
   if (draining_) connection->drain();
 }
 
-std::list<Connection*>::iterator ConnectionGroup::enter(Connection& connection) {
-  const auto place = connections_.insert(connections_.end(), &connection);
+ConnectionGroup::Connections::iterator ConnectionGroup::enter(
+    std::shared_ptr<Connection> connection) {
+  const auto place = connections_.insert(connections_.end(), std::move(connection));
   watch_idle();
   return place;
 }
 
-void ConnectionGroup::leave(std::list<Connection*>::iterator place) {
+void ConnectionGroup::leave(Connections::iterator place) {
   connections_.erase(place);
   size_.fetch_sub(1, std::memory_order_relaxed);
 }

@@ -53,8 +53,9 @@ class ConnectionGroup {
   static constexpr Duration kSweepInterval = std::chrono::seconds(1);
   static constexpr Duration kHoardingTime = std::chrono::seconds(10);
 
-  std::list<Connection*>::iterator enter(Connection& connection);
-  void leave(std::list<Connection*>::iterator place);
+  using Connections = std::list<std::shared_ptr<Connection>>;
+  Connections::iterator enter(std::shared_ptr<Connection> connection);
+  void leave(Connections::iterator place);
   void touch(Connection& connection);
   void watch_idle();
   void close_idle();
@@ -66,7 +67,7 @@ class ConnectionGroup {
   const ConnectionOptions& options_;
   BufferPool buffers_;
   WriterPool writers_;
-  std::list<Connection*> connections_;  // the longest quiet one first
+  Connections connections_;  // the longest quiet one first
   std::atomic<std::size_t> size_{0};
   std::atomic<std::size_t> alive_{0};
   bool idle_timer_ = false, sweeping_ = false, draining_ = false;

@@ -75,10 +75,6 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const Config& config, std::string_
   if (auto done = daemon->start_listeners(descriptors.connections); !done)
     return std::unexpected(done.error());
   daemon->run_io_threads();
-  if (auto done = daemon->open_doors(ready_file); !done) {
-    (void)daemon->stop();
-    return std::unexpected(done.error());
-  }
   const auto took = (daemon->clock_.now() - begin) / std::chrono::milliseconds(1);
   logger("server").info(
       "Serving. version={} data_dir={} listeners={} topics={} partitions={} recovered={} broken={} "
@@ -87,6 +83,10 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const Config& config, std::string_
       version, config.data_dir, join_listeners(daemon->listeners_), report.topics,
       report.partitions, report.recovered, report.broken, report.cut_bytes, daemon->io_.size(),
       took);
+  if (auto done = daemon->open_doors(ready_file); !done) {
+    (void)daemon->stop();
+    return std::unexpected(done.error());
+  }
   return daemon;
 }
 

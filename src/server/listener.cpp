@@ -155,13 +155,13 @@ void Listener::take(int socket, const tcp::endpoint& client) {
   std::string address = text_of(client.address());
   auto admission = shared_.limits.admit(address);
   if (!admission) {
-    ::close(socket);
     if (const auto left_out = shared_.refusals.take(io_.clock().now())) {
       logger("server").warn(
           "Refused a connection: its address has all it may have. listener={} address={} limit={} "
           "left_out={}",
           facts_.name, address, shared_.limits.limit_of(address), *left_out);
     }
+    ::close(socket);
     return;
   }
   full_logged_ = false;

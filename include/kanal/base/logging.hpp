@@ -13,7 +13,4 @@ namespace kanal {
 /// Level for all loggers: trace, debug, info, warn, error, off. False if the word is none of them.
 [[nodiscard]] bool set_log_level(std::string_view level);
 
-/// One JSON object a line (time, level, logger, message) instead of text.
-void set_log_json(bool json);
-
 }  // namespace kanal

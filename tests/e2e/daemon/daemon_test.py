@@ -100,16 +100,15 @@ class Client:
 class Kanald:
     """One process that we own, with its log in a file."""
 
-    def __init__(self, directory, *arguments, files=None):
+    def __init__(self, directory, *arguments):
         self.directory = pathlib.Path(directory)
         self.ready = self.directory / "ready"
         self.log_path = self.directory / f"log-{time.monotonic_ns()}"
         self.ready.unlink(missing_ok=True)
-        limit = (lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))) if files else None
         command = [KANALD, "--data-dir", str(self.directory / "data"), "--listen", "127.0.0.1:0", "--ready-file",
                    str(self.ready), *arguments]
         with open(self.log_path, "wb") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=log, preexec_fn=limit)
+            self.process = subprocess.Popen(command, stdout=log, stderr=log)
         deadline = time.monotonic() + 30
         while not self.ready.exists():
             if self.process.poll() is not None or time.monotonic() > deadline:
@@ -174,8 +173,8 @@ class DaemonTest(unittest.TestCase):
         self.addCleanup(scratch.cleanup)
         self.scratch = scratch.name
 
-    def start(self, *arguments, **options):
-        broker = Kanald(self.scratch, *arguments, **options)
+    def start(self, *arguments):
+        broker = Kanald(self.scratch, *arguments)
         self.addCleanup(broker.__exit__)
         return broker
 
@@ -220,16 +219,6 @@ class CommandLine(DaemonTest):
                 self.assertEqual(client.call(api_versions(1))[0], 1)
         self.assertEqual([p.name for p in broker.directory.iterdir() if p.name.startswith("ready")], ["ready"])
         self.assertIn("Serving.", broker.log())
-
-    def test_json_log_lines_parse(self):
-        import json
-        broker = self.start("--set", "logging.format=json")
-        with broker.connect() as client:
-            client.send(b"GET / HTTP/1.1\r\n\r\n")
-            self.assertTrue(client.closed())
-        self.assertEqual(broker.terminate()[0], 0)
-        lines = [json.loads(line) for line in broker.log().splitlines()]
-        self.assertIn("HTTP", " ".join(line["message"] for line in lines))
 
 
 class Locks(DaemonTest):
@@ -356,7 +345,9 @@ class Wire(DaemonTest):
             "metadata 32767": request(3, 32767, 1), "truncated": request(3, 1, 1, b"\0\0\0\1\0\5ab"),
             "count": request(3, 1, 1, b"\x7f\xff\xff\xff"), "client id": frame(struct.pack(">hhih", 18, 0, 5, 50) + b"abc"),
         }
-        for name, sent in cases.items():
+        for number, (name, sent) in enumerate(cases.items()):
+            if number % 7 == 0:
+                time.sleep(1.1)  # only so many lines a second
             with self.subTest(name), self.broker.connect() as client:
                 client.send(sent)
                 self.assertTrue(client.closed())
@@ -482,18 +473,22 @@ class Limits(DaemonTest):
             self.assertTrue(client.closed())
 
     def test_without_descriptors_accepting_pauses_and_does_not_spin(self):
-        broker = self.start("--set", "limits.open_log_files=16", files=256)
+        broker = self.start()
         with contextlib.ExitStack() as stack:
             first = stack.enter_context(broker.connect())
             self.assertEqual(first.call(api_versions(1))[0], 1)
-            for _ in range(400):
-                stack.enter_context(broker.connect())
+            limit = resource.prlimit(broker.process.pid, resource.RLIMIT_NOFILE)
+            resource.prlimit(broker.process.pid, resource.RLIMIT_NOFILE, (broker.descriptors() + 4, limit[1]))
+            others = [stack.enter_context(broker.connect()) for _ in range(20)]
+            for client in others:
+                client.send(api_versions(2))
+            self.assertTrue(eventually(lambda: "Cannot accept a connection" in broker.log()))
             before = broker.cpu_seconds()
             time.sleep(0.5)
             self.assertLess(broker.cpu_seconds() - before, 0.25)
-            self.assertEqual(first.call(api_versions(2))[0], 2)
-        with broker.connect() as client:
-            self.assertEqual(client.call(api_versions(3))[0], 3)
+            self.assertEqual(first.call(api_versions(3))[0], 3)
+            resource.prlimit(broker.process.pid, resource.RLIMIT_NOFILE, limit)
+            self.assertEqual([client.answer()[0] for client in others], [2] * 20)
         self.assertEqual(broker.terminate()[0], 0)
 
     def test_two_thousand_connections_in_a_moment(self):

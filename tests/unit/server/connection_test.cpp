@@ -128,7 +128,7 @@ TEST_F(ConnectionTest, SendsNothingForSuppressedAnswers) {
 }
 
 TEST_F(ConnectionTest, AnswersApiVersionsOfAnUnknownVersionAndStaysOpen) {
-  for (const std::int16_t version : {8, 99, -1, -2}) {
+  for (const int version : {8, 99, -1, -2}) {
     Client client = connect();
     const std::string frame =
         be16(kApiVersionsKey) + be16(version) + be32(7) + be16(1) + "a" + std::string(8, '\0');
@@ -185,7 +185,7 @@ INSTANTIATE_TEST_SUITE_P(
                  be32(13) + be16(kEcho) + be16(0) + be32(5) + be16(50) + "abc"},
         BadInput{"truncated_body", header_only(kUndecodable, 0)},
         BadInput{"handler_throws", header_only(kThrow, 0)}),
-    [](const auto& info) { return info.param.what; });
+    [](const auto& each) { return each.param.what; });
 
 TEST_F(ConnectionTest, DropsWhatFollowsAnAnswerThatCloses) {
   Client client = connect();
@@ -244,24 +244,13 @@ TEST_F(ConnectionTest, ASlowReaderIsNoLongerReadFrom) {
   options_->answer_bytes = 1 << 20;
   rebuild();
   Client client = connect();
-  std::size_t accepted = 0;
-  const std::string ask = request(kLarge, 1, be32(256 << 10));
-  for (int i = 0; i < 200'000; ++i) {
-    const std::size_t sent = client.send(ask);
-    pump();
-    if (sent < ask.size()) break;
-    ++accepted;
-  }
-  // 1 MiB made and not sent, plus what the kernel's buffers hold; far from 256 KiB for each request
-  // sent.
-  EXPECT_LT(trace().size() + accepted, 200'000U);
-  std::size_t got = 0;
-  pump_until([&] {
-    client.read();
-    got += take_answers(client.bytes).size();
-    return got >= accepted;
-  });
-  EXPECT_GE(got, accepted);
+  std::string all;
+  for (std::int32_t id = 0; id < 400; ++id) all += request(kLarge, id, be32(256 << 10));
+  client.send(all);
+  pump();
+  // 1 MiB made and not sent, plus what the kernel's buffers hold: far from the 100 MiB asked for.
+  EXPECT_LT(trace().size(), 200U);
+  EXPECT_EQ(answers(client, 400).size(), 400U);
 }
 
 TEST_F(ConnectionTest, TakesOnlySoManyRequestsInFlight) {

@@ -27,8 +27,8 @@ TEST(OpenRequest, ReadsBothHeaderVersions) {
 }
 
 TEST(OpenRequest, TakesNullEmptyAndNegativeClientIds) {
-  for (const std::int16_t length : {-1, 0, -2}) {
-    for (const std::int16_t version : {1, 6}) {
+  for (const int length : {-1, 0, -2}) {
+    for (const int version : {1, 6}) {
       std::string frame = be16(kEcho) + be16(version) + be32(1) + be16(length) +
                           (version == 6 ? std::string(1, '\0') : "");
       const OpenedRequest opened = open_request(bytes_of(frame), fake_route);

@@ -91,7 +91,8 @@ Result last(broker::Context& context, wire::Reader&, std::int16_t, wire::Writer&
   co_return kanal::Result<void>{};
 }
 
-Result large(broker::Context&, wire::Reader& body, std::int16_t, wire::Writer& out) {
+Result large(broker::Context& context, wire::Reader& body, std::int16_t, wire::Writer& out) {
+  trace().push_back("start " + std::to_string(context.correlation_id));
   put(out, std::string(static_cast<std::size_t>(body.int32("size")), 'x'));
   co_return kanal::Result<void>{};
 }
@@ -164,9 +165,9 @@ std::size_t waiting_handlers() {
   return waiting().size();
 }
 
-std::string be16(std::int16_t value) {
+std::string be16(int value) {
   std::string text(2, '\0');
-  store_be(reinterpret_cast<std::byte*>(text.data()), value);
+  store_be(reinterpret_cast<std::byte*>(text.data()), static_cast<std::int16_t>(value));
   return text;
 }
 
