@@ -13,6 +13,7 @@ namespace kanal::server {
 namespace {
 
 constexpr std::size_t kOtherDescriptors = 128;  // RocksDB, epoll, timers, standard streams
+constexpr std::int32_t kBacklog = 4096;
 constexpr std::size_t kMostDescriptors = 1 << 20;
 
 /// Raises the soft limit to the hard one; the number of descriptors the process may use.
@@ -29,11 +30,15 @@ std::size_t as_limit(std::int32_t value) {
   return value < 0 ? SIZE_MAX : static_cast<std::size_t>(value);
 }
 
+bool is_set(const coordinator::BrokerConfig& kafka, std::string_view name) {
+  return kafka.layers.fixed.contains(name);
+}
+
 /// Kafka's default of 100 KiB would cap a loopback or long-distance connection: the system's own
 /// sizing stays in force unless the operator sets a size.
 std::int32_t buffer_bytes(const coordinator::BrokerConfig& kafka, std::string_view name,
                           std::int32_t value) {
-  return kafka.layers.fixed.contains(name) ? value : -1;
+  return is_set(kafka, name) ? value : -1;
 }
 
 Duration max_idle(std::int64_t ms) {
@@ -140,7 +145,9 @@ Result<void> Daemon::start_listeners(std::size_t connections) {
           buffer_bytes(kafka, "socket.send.buffer.bytes", kafka.socket_send_buffer_bytes),
       .receive_buffer_bytes =
           buffer_bytes(kafka, "socket.receive.buffer.bytes", kafka.socket_receive_buffer_bytes),
-      .backlog = kafka.socket_listen_backlog,
+      // Kafka's default of 50 makes a burst of connections wait for repeated SYNs.
+      .backlog =
+          is_set(kafka, "socket.listen.backlog.size") ? kafka.socket_listen_backlog : kBacklog,
       .connections_per_second = kafka.max_connection_creation_rate};
   listener_shared_.emplace(ListenerShared{*limits_, refusals_, sockets, groups_});
   for (const ListenerOptions& options : config_.listeners) {
