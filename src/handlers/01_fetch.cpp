@@ -24,7 +24,7 @@ using Response = wire::FetchResponse;
 
 struct Wants {
   std::int64_t min_bytes = 0;
-  std::int64_t max_bytes = 0;  // negative ones are refused by each partition, as in Kafka
+  std::int64_t max_bytes = 0;  // a negative one is refused by the first partition, as in Kafka
   bool read_committed = false;
   bool as_replica = false;
 };
@@ -43,6 +43,7 @@ class Reading {  // one round over the plan; may stop at cold bytes and go on fr
       if (planned.unresolved) continue;
       anything_to_wait_for_ = true;
       if (auto miss = read(planned)) return miss;
+      room_ = std::max<std::int64_t>(room_, 0);
     }
     return std::nullopt;
   }
@@ -69,14 +70,15 @@ class Reading {  // one round over the plan; may stop at cold bytes and go on fr
     if (wants_.as_replica) return refuse(answer, ErrorCode::NOT_LEADER_OR_FOLLOWER), std::nullopt;
     const LeaderEpoch claimed = std::max(planned.asked.current_leader_epoch, kNoLeaderEpoch);
     const std::int64_t max_bytes = std::min<std::int64_t>(room_, planned.asked.max_bytes);
-    if (max_bytes < 0) return refuse(answer, ErrorCode::UNKNOWN_SERVER_ERROR), std::nullopt;
     if (auto epoch = planned.partition->check_epoch(claimed); !epoch) {
       refuse(answer, epoch.error().code);
       if (epoch.error().code == ErrorCode::FENCED_LEADER_EPOCH && context_.api_version >= 16) name_leader(answer);
       return std::nullopt;
     }
     if (planned.asked.last_fetched_epoch.value() >= 0 && diverges(planned)) return std::nullopt;
-    const log::FetchLimits limits{static_cast<std::uint32_t>(max_bytes), bytes_ == 0, wants_.read_committed};
+    const bool readable = max_bytes >= 0;
+    const log::FetchLimits limits{readable ? static_cast<std::uint32_t>(max_bytes) : 0, readable && bytes_ == 0,
+                                  wants_.read_committed};
     const std::size_t first_slice = context_.slices.size();
     auto outcome = planned.partition->read(planned.asked.fetch_offset, limits, context_.slices, wait_);
     if (!outcome) {
@@ -85,12 +87,17 @@ class Reading {  // one round over the plan; may stop at cold bytes and go on fr
       refuse(answer, std::get<Error>(outcome.error()).code);
       return std::nullopt;
     }
-    fill(answer, outcome->watermarks);
+    const log::Watermarks& marks = outcome->watermarks;
+    const Offset end = wants_.read_committed ? marks.last_stable : marks.high_watermark;
+    if (!readable && planned.asked.fetch_offset < end) {
+      return refuse(answer, ErrorCode::UNKNOWN_SERVER_ERROR), std::nullopt;
+    }
+    fill(answer, marks);
     answer.records.bytes = outcome->records.bytes;
     answer.records.first_slice = static_cast<std::uint32_t>(first_slice);
     answer.records.slice_count = static_cast<std::uint32_t>(context_.slices.size() - first_slice);
     bytes_ += outcome->records.bytes;
-    room_ = std::max<std::int64_t>(room_ - outcome->records.bytes, 0);
+    room_ -= outcome->records.bytes;
     return std::nullopt;
   }
 

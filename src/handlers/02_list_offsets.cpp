@@ -40,7 +40,6 @@ bool knows(std::int64_t timestamp, std::int16_t version) {
 struct Marks {
   log::Watermarks marks;
   LeaderEpoch current, at_start;
-  Timestamp max_timestamp;
 };
 
 void fill_special(Answer& answer, std::int64_t timestamp, const Marks& seen, bool read_committed) {
@@ -87,10 +86,12 @@ Task<Result<Buffer>> read_batch(Context& context, broker::Partition& partition, 
 
 using Position = std::optional<log::TimePosition>;
 
-/// The first batch with a max timestamp of at least `timestamp`.
-Task<Result<Position>> find_batch(Context& context, broker::Partition& partition, Timestamp timestamp) {
+/// The first batch with a max timestamp of at least `timestamp`; without one, the first with the largest.
+Task<Result<Position>> find_batch(Context& context, broker::Partition& partition, std::optional<Timestamp> timestamp) {
   for (;;) {
-    auto found = partition.with_log([&](log::Partition& log) { return log.find(timestamp); });
+    auto found = partition.with_log([&](log::Partition& log) {
+      return timestamp ? log.find(*timestamp) : log.find_max();
+    });
     if (!found) co_return std::unexpected(found.error());
     if (*found) co_return **found;
     const auto* miss = std::get_if<log::Miss>(&found->error());
@@ -123,42 +124,30 @@ Task<Result<std::optional<records::TimedOffset>>> find_record(Context& context, 
   co_return std::optional<records::TimedOffset>();
 }
 
-/// The log's largest timestamp was in a batch that DeleteRecords has cut: the largest of what is left, by its headers.
-/// (Kafka names the deleted record here, which nobody can fetch.) The high watermark if nothing is left.
-Task<Result<Offset>> largest_remaining(Context& context, broker::Partition& partition, const Marks& seen) {
-  Timestamp largest = kNoTimestamp;
-  Offset found = seen.marks.high_watermark;
-  for (Offset next = seen.marks.log_start; next < seen.marks.high_watermark;) {
+/// -3: the first record with the largest timestamp of those that can be fetched. (Where DeleteRecords cut it, Kafka goes
+/// on naming the deleted one.) One batch is read, but where the log start cuts the batch with the largest timestamp
+/// between its records: then the headers of all later ones decide.
+Task<Result<std::optional<records::TimedOffset>>> find_largest(Context& context, broker::Partition& partition,
+                                                               const Marks& seen) {
+  auto position = co_await find_batch(context, partition, std::nullopt);
+  if (!position) co_return std::unexpected(position.error());
+  std::optional<records::TimedOffset> largest;
+  if (!*position) co_return largest;
+  bool cut = false;
+  Offset next = std::max(to_offset((*position)->sequence), seen.marks.log_start);
+  do {
     auto bytes = co_await read_batch(context, partition, next);
     if (!bytes) co_return std::unexpected(bytes.error());
     const auto header = records::parse_header(*bytes);
     if (!header) co_return std::unexpected(header.error());
-    if (header->max_timestamp > largest) {
-      largest = header->max_timestamp;
-      found = next;
-    }
     next = header->last_offset() + 1;
-  }
-  co_return found;
-}
-
-/// -3: the first record that has the log's largest timestamp.
-Task<Result<std::optional<records::TimedOffset>>> find_largest(Context& context, broker::Partition& partition,
-                                                               const Marks& seen) {
-  if (seen.max_timestamp == kNoTimestamp) co_return std::optional<records::TimedOffset>();
-  auto position = co_await find_batch(context, partition, seen.max_timestamp);
-  if (!position) co_return std::unexpected(position.error());
-  if (!*position) co_return std::optional<records::TimedOffset>();
-  Offset first = to_offset((*position)->sequence);
-  if (first < seen.marks.log_start) {
-    auto remaining = co_await largest_remaining(context, partition, seen);
-    if (!remaining) co_return std::unexpected(remaining.error());
-    if (*remaining == seen.marks.high_watermark) co_return std::optional<records::TimedOffset>();
-    first = *remaining;
-  }
-  auto bytes = co_await read_batch(context, partition, first);
-  if (!bytes) co_return std::unexpected(bytes.error());
-  co_return records::find_max_timestamp(*bytes, context.io.scratch());
+    if (largest && header->max_timestamp <= largest->timestamp) continue;
+    auto found = records::find_max_timestamp(*bytes, seen.marks.log_start, context.io.scratch());
+    if (!found) co_return std::unexpected(found.error());
+    if (*found) largest = **found;
+    cut = cut || !largest || largest->timestamp != header->max_timestamp;
+  } while (cut && next < seen.marks.high_watermark);
+  co_return largest;
 }
 
 Task<void> fill_by_time(Context& context, broker::Partition& partition, const Asked& asked, Marks seen, Answer& answer) {
@@ -186,7 +175,7 @@ Task<void> answer_one(Context& context, broker::TopicPtr topic, const Asked& ask
   }
   const auto seen = found.partition->with_log([](log::Partition& log) {
     const log::Watermarks marks = log.watermarks();
-    return Marks{marks, log.leader_epoch(), log.epoch_at(marks.log_start), log.max_timestamp()};
+    return Marks{marks, log.leader_epoch(), log.epoch_at(marks.log_start)};
   });
   if (!seen) {
     answer.error_code = seen.error().code;

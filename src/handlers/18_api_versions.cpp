@@ -2,7 +2,7 @@
 //
 // Version notes
 // - 3+ names the client's software, which must look like a name (KIP-511); 5 names the cluster and node it means to
-//   talk to: REBOOTSTRAP_REQUIRED if it is another one (KIP-1242).
+//   talk to, both or none: REBOOTSTRAP_REQUIRED if it is another one (KIP-1242).
 #include <algorithm>
 
 #include "kanal/broker/broker.hpp"
@@ -28,6 +28,7 @@ ErrorCode check(const broker::Context& context, const wire::ApiVersionsRequest& 
       !(is_software_name(request.client_software_name) && is_software_name(request.client_software_version))) {
     return ErrorCode::INVALID_REQUEST;
   }
+  if (request.cluster_id.has_value() != (request.node_id != NodeId(-1))) return ErrorCode::INVALID_REQUEST;
   if (request.cluster_id &&
       (*request.cluster_id != context.broker.cluster_id() || request.node_id != context.broker.node_id())) {
     return ErrorCode::REBOOTSTRAP_REQUIRED;

@@ -42,17 +42,13 @@ class Deletion {
       if (count == 1) find_by_name(*topics, name, ids);
     }
     std::vector<coordinator::CatalogCommand> commands;
-    for (const auto& [id, name] : found_) {
-      if (request_.timeout.count() <= 0) refuse(name, id, ErrorCode::REQUEST_TIMED_OUT, {});
-      else commands.emplace_back(coordinator::DeleteTopic{name, id});
-    }
+    for (const auto& [id, name] : found_) commands.emplace_back(coordinator::DeleteTopic{name, id});
     return commands;
   }
 
   Response finish(const std::vector<coordinator::CatalogReply>& replies) {
     std::size_t next = 0;
     for (const auto& [id, name] : found_) {
-      if (request_.timeout.count() <= 0) break;
       const auto& reply = replies[next++];
       refuse(name, id, reply ? ErrorCode::NONE : reply.error().code, reply ? std::string() : reply.error().detail);
     }
@@ -113,15 +109,15 @@ class Deletion {
   Response response_;
 };
 
-Response disabled(const Context& context, const Request& request) {
+/// Every topic as it was named, with one error for all.
+Response refuse_all(const Request& request, ErrorCode code, const std::optional<std::string>& message) {
   Response response;
-  const ErrorCode code = context.api_version < 3 ? ErrorCode::INVALID_REQUEST : ErrorCode::TOPIC_DELETION_DISABLED;
   const auto add = [&](std::optional<std::string> name, const Uuid& id) {
     auto& entry = response.responses.emplace_back();
     entry.name = std::move(name);
     entry.topic_id = id;
     entry.error_code = code;
-    entry.error_message = "Topic deletion is disabled (delete.topic.enable=false).";
+    entry.error_message = message;
   };
   for (const std::string_view name : request.topic_names) add(std::string(name), {});
   for (const auto& topic : request.topics) {
@@ -133,7 +129,11 @@ Response disabled(const Context& context, const Request& request) {
 }  // namespace
 
 broker::Task<Response> handle(Context& context, Request request) {
-  if (!context.broker.config()->delete_topic) co_return disabled(context, request);
+  if (!context.broker.config()->delete_topic) {
+    const ErrorCode code = context.api_version < 3 ? ErrorCode::INVALID_REQUEST : ErrorCode::TOPIC_DELETION_DISABLED;
+    co_return refuse_all(request, code, "Topic deletion is disabled (delete.topic.enable=false).");
+  }
+  if (request.timeout.count() <= 0) co_return refuse_all(request, ErrorCode::REQUEST_TIMED_OUT, std::nullopt);
   Deletion deletion(context, request);
   std::vector<coordinator::CatalogCommand> commands = deletion.plan();
   std::vector<coordinator::CatalogReply> replies;

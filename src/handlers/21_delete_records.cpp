@@ -3,6 +3,7 @@
 // Behavior
 // - -1 is the high watermark; an offset outside [log start .. high watermark] moves nothing below the log start and is
 //   OFFSET_OUT_OF_RANGE above the high watermark. The answer's low watermark is the log start that holds now.
+// - A partition named twice is answered once, with the last offset named.
 // - Only topics that delete: a purely compacted one is POLICY_VIOLATION, as in Kafka.
 #include <map>
 
@@ -32,12 +33,12 @@ Result<Offset> trim(broker::Partition& partition, Offset asked) {
   return *trimmed;
 }
 
-Result<Offset> delete_up_to(const broker::Topics& topics, std::string_view name, const Request::Topic::Partition& asked) {
-  const Found found = find_partition(topics.find(name), asked.partition_index, ErrorCode::UNKNOWN_TOPIC_OR_PARTITION);
+Result<Offset> delete_up_to(const broker::Topics& topics, std::string_view name, PartitionIndex index, Offset start) {
+  const Found found = find_partition(topics.find(name), index, ErrorCode::UNKNOWN_TOPIC_OR_PARTITION);
   if (is_internal_topic(name)) return fail(ErrorCode::INVALID_TOPIC_EXCEPTION);
   if (found.error != ErrorCode::NONE) return fail(found.error);
   if (!found.topic->config().cleanup_delete) return fail(ErrorCode::POLICY_VIOLATION);
-  return trim(*found.partition, asked.offset);
+  return trim(*found.partition, start);
 }
 
 }  // namespace
@@ -45,14 +46,18 @@ Result<Offset> delete_up_to(const broker::Topics& topics, std::string_view name,
 broker::Task<Response> handle(Context& context, Request request) {
   Response response;
   const auto topics = context.broker.topics();
+  std::map<std::string_view, std::map<PartitionIndex, Offset>> asked;
+  for (const auto& topic : request.topics) {
+    for (const auto& partition : topic.partitions) asked[topic.name][partition.partition_index] = partition.offset;
+  }
   auto work = [&] {
-    for (const auto& topic : request.topics) {
+    for (const auto& [name, partitions] : asked) {
       auto& answered = response.topics.emplace_back();
-      answered.name = std::string(topic.name);
-      for (const auto& asked : topic.partitions) {
+      answered.name = std::string(name);
+      for (const auto& [index, wanted] : partitions) {
         auto& answer = answered.partitions.emplace_back();
-        answer.partition_index = asked.partition_index;
-        const Result<Offset> start = delete_up_to(*topics, topic.name, asked);
+        answer.partition_index = index;
+        const Result<Offset> start = delete_up_to(*topics, name, index, wanted);
         answer.low_watermark = start ? *start : kNoOffset;
         answer.error_code = start ? ErrorCode::NONE : start.error().code;
       }

@@ -2,7 +2,7 @@
 //
 // Behavior
 // - Each resource fails alone. BROKER "" is the cluster default: what was set for all brokers while running.
-// - A list of keys filters the answer; null asks for all.
+// - A list of keys filters the answer; null or an empty one asks for all.
 // Version notes
 // - 1+ synonyms where asked for; 3+ type and, where asked for, documentation.
 #include <algorithm>
@@ -76,15 +76,17 @@ broker::Task<Response> handle(Context& context, Request request) {
     auto& result = response.results.emplace_back();
     result.resource_type = resource.resource_type;
     result.resource_name = std::string(resource.resource_name);
+    result.error_message = "";  // never null in Kafka's answers
     Result<Entries> entries = describe(context, resource);
     if (!entries) {
       result.error_code = entries.error().code;
-      if (!entries.error().detail.empty()) result.error_message = entries.error().detail;
+      result.error_message = entries.error().detail;
       continue;
     }
     const auto& keys = resource.configuration_keys;
+    const bool all = !keys || keys->empty();
     for (coordinator::ConfigEntry& entry : *entries) {
-      if (!keys || std::ranges::find(*keys, entry.name) != keys->end()) add(result, entry, request);
+      if (all || std::ranges::find(*keys, entry.name) != keys->end()) add(result, entry, request);
     }
   }
   co_return response;

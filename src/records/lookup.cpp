@@ -38,10 +38,15 @@ Result<std::optional<TimedOffset>> find_by_time(Bytes batch, Timestamp at_least,
   });
 }
 
-Result<std::optional<TimedOffset>> find_max_timestamp(Bytes batch, Scratch& scratch) {
-  return find(batch, scratch, [](const BatchHeader& header, const TimedOffset& here) {
+Result<std::optional<TimedOffset>> find_max_timestamp(Bytes batch, Offset from, Scratch& scratch) {
+  std::optional<TimedOffset> largest;
+  const auto found = find(batch, scratch, [&](const BatchHeader& header, const TimedOffset& here) {
+    if (here.offset < from) return false;
+    if (!largest || here.timestamp > largest->timestamp) largest = here;
     return here.timestamp == header.max_timestamp;
   });
+  if (!found) return std::unexpected(found.error());
+  return largest;
 }
 
 }  // namespace kanal::records

@@ -50,7 +50,7 @@ void read_back(const CheckedBatch& checked, Scratch& scratch) {
     return true;
   });
   require(walked.has_value() && header_count <= inflated.size());
-  require(find_max_timestamp(checked.bytes, scratch).has_value());
+  require(find_max_timestamp(checked.bytes, Offset(0), scratch).has_value());
 }
 
 }  // namespace

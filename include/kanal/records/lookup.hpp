@@ -25,7 +25,9 @@ struct TimedOffset {
 [[nodiscard]] Result<std::optional<TimedOffset>> find_by_time(Bytes batch, Timestamp at_least,
                                                               Offset from, Scratch& scratch);
 
-/// The first record whose timestamp is the batch's max timestamp (ListOffsets -3, KIP-734).
-[[nodiscard]] Result<std::optional<TimedOffset>> find_max_timestamp(Bytes batch, Scratch& scratch);
+/// The first record with the largest timestamp of those with an offset >= `from`; nothing if the
+/// batch has none (ListOffsets -3, KIP-734).
+[[nodiscard]] Result<std::optional<TimedOffset>> find_max_timestamp(Bytes batch, Offset from,
+                                                                    Scratch& scratch);
 
 }  // namespace kanal::records

@@ -47,7 +47,18 @@ TEST(Lookup, SkipsRecordsBeforeTheFirstOffsetWanted) {
 TEST(Lookup, MaxTimestampIsTheFirstRecordThatHasIt) {
   Scratch scratch;
   for (const Codec codec : samples::kCodecs) {
-    EXPECT_EQ(find_max_timestamp(timed(codec, {5, 9, 1, 9}), scratch).value(), at(9, 101));
+    EXPECT_EQ(find_max_timestamp(timed(codec, {5, 9, 1, 9}), Offset(0), scratch).value(),
+              at(9, 101));
+  }
+}
+
+TEST(Lookup, MaxTimestampOfWhatAnOffsetLeaves) {
+  Scratch scratch;
+  for (const Codec codec : samples::kCodecs) {
+    const Buffer batch = timed(codec, {5, 9, 1, 7});
+    EXPECT_EQ(find_max_timestamp(batch, Offset(101), scratch).value(), at(9, 101));
+    EXPECT_EQ(find_max_timestamp(batch, Offset(102), scratch).value(), at(7, 103));
+    EXPECT_EQ(find_max_timestamp(batch, Offset(104), scratch).value(), std::nullopt);
   }
 }
 
@@ -55,7 +66,7 @@ TEST(Lookup, AppendTimeIsTheTimeOfAllRecords) {
   Scratch scratch;
   for (const Codec codec : samples::kCodecs) {
     const Buffer batch = timed(codec, {5, 9, 1}, kNow + 500);
-    EXPECT_EQ(find_max_timestamp(batch, scratch).value(), at(500, 100));
+    EXPECT_EQ(find_max_timestamp(batch, Offset(0), scratch).value(), at(500, 100));
     EXPECT_EQ(find_by_time(batch, kNow + 100, Offset(101), scratch).value(), at(500, 101));
     EXPECT_EQ(find_by_time(batch, kNow + 501, Offset(0), scratch).value(), std::nullopt);
   }
@@ -76,11 +87,11 @@ TEST(Lookup, EmptyAndDamagedBatchesAreNoCrash) {
   BatchBuilder nothing{BatchOptions{}};
   EXPECT_EQ(find_by_time(samples::built(nothing), kNow, Offset(0), scratch).value(), std::nullopt);
   const Buffer batch = samples::three(Codec::kZstd);
-  EXPECT_FALSE(find_max_timestamp(Bytes(batch).first(batch.size() - 1), scratch));
-  EXPECT_FALSE(find_max_timestamp(Bytes(batch).first(20), scratch));
+  EXPECT_FALSE(find_max_timestamp(Bytes(batch).first(batch.size() - 1), Offset(0), scratch));
+  EXPECT_FALSE(find_max_timestamp(Bytes(batch).first(20), Offset(0), scratch));
   Buffer damaged = batch;
   damaged[kHeaderSize] ^= std::byte{0xFF};
-  EXPECT_FALSE(find_max_timestamp(damaged, scratch));
+  EXPECT_FALSE(find_max_timestamp(damaged, Offset(0), scratch));
 }
 
 }  // namespace
