@@ -1,6 +1,7 @@
 // write_seeds DIRECTORY: one file for every message in every version, to start fuzzing from:
 // request/ has what follows a frame's size (header and body), response/ bodies, stored/ the records
-// of reserved channels. write_seeds --hex: the bodies as "message, version, pattern, hex" lines, to
+// of reserved channels; fuzz/TARGET/ the same in the form that a fuzz target takes.
+// write_seeds --hex: the bodies as "message, version, pattern, hex" lines, to
 // hold them against another encoder.
 #include "kanal/wire/headers.hpp"
 #include "unit/wire/message_case.hpp"
@@ -68,16 +69,32 @@ Buffer with_head(const MessageCase& message, std::int16_t version, const Buffer&
   return {out.bytes().begin(), out.bytes().end()};
 }
 
+void write_file(const std::filesystem::path& path, const std::string& before, const Buffer& bytes) {
+  std::filesystem::create_directories(path.parent_path());
+  std::ofstream file(path, std::ios::binary);
+  file << before;
+  file.write(as_text(bytes).data(), static_cast<std::streamsize>(bytes.size()));
+}
+
+/// What fuzz_message wants in front: which message, which of its versions.
+std::string choice_of(const MessageCase& message, std::int16_t version) {
+  Writer out;
+  out.int16(static_cast<std::int16_t>(&message - message_cases().data()));
+  out.int16(static_cast<std::int16_t>(version - message.min_version));
+  return std::string(as_text(out.bytes()));
+}
+
 void write_files(const std::filesystem::path& directory) {
   for_every_sample([&](const MessageCase& message, std::int16_t version, const Style& style,
                        const Buffer& sample) {
-    const std::filesystem::path folder = directory / folder_of(message);
-    std::filesystem::create_directories(folder);
     const std::string name =
         std::string(message.name) + "_v" + std::to_string(version) + "_" + style.name;
     const Buffer whole = with_head(message, version, sample);
-    std::ofstream file(folder / name, std::ios::binary);
-    file.write(as_text(whole).data(), static_cast<std::streamsize>(whole.size()));
+    const std::filesystem::path fuzz = directory / "fuzz";
+    write_file(directory / folder_of(message) / name, "", whole);
+    write_file(fuzz / "message" / name, choice_of(message, version), sample);
+    if (message.is_request()) write_file(fuzz / "frame" / name, "\x01", whole);
+    if (message.record_type >= 0) write_file(fuzz / "stored_record" / name, "", whole);
   });
 }
 
