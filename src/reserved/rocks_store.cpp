@@ -5,15 +5,14 @@
 // generations, `db_lock_` the database's repair after a full disk.
 #include "rocks_store.hpp"
 
-#include "kanal/base/check.hpp"
 #include "kanal/base/logging.hpp"
 #include "names.hpp"
 #include "record_frame.hpp"
+#include "rocks_files.hpp"
 
 #include <rocksdb/cache.h>
 #include <rocksdb/db.h>
 #include <rocksdb/env.h>
-#include <rocksdb/file_system.h>
 #include <rocksdb/table.h>
 #include <rocksdb/write_batch.h>
 
@@ -35,7 +34,6 @@ namespace {
 constexpr std::size_t kMemtableBytes = 4 << 20;
 constexpr std::size_t kCacheBytes = 8 << 20;
 constexpr std::size_t kStripes = 64;
-constexpr std::string_view kNewMark = "NEW";
 
 /// RocksDB's warnings go to our log; its own LOG file is not written at all.
 class WarningsToOurLog final : public rocksdb::Logger {
@@ -50,73 +48,6 @@ class WarningsToOurLog final : public rocksdb::Logger {
     std::ranges::replace(line, '\n', ' ');
     logger("reserved").warn("The reserved store's database warns: {}", line);
   }
-};
-
-/// Opening costs RocksDB twelve syncs for a new database, five for an old one. Those of OPTIONS and
-/// IDENTITY guard nothing we read; those of a new database's first MANIFEST and CURRENT are
-/// followed by a second round at once. What is left: MANIFEST, CURRENT and the directory.
-class FewerSyncs final : public rocksdb::FileSystemWrapper {
- public:
-  using rocksdb::FileSystemWrapper::FileSystemWrapper;
-  const char* Name() const override { return "FewerSyncs"; }
-  void set_creating(bool creating) { first_current_ = creating_ = creating; }
-
-  rocksdb::IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
-                                    std::unique_ptr<rocksdb::FSWritableFile>* file,
-                                    rocksdb::IODebugContext* debug) override {
-    auto status = FileSystemWrapper::NewWritableFile(path, options, file, debug);
-    if (status.ok() && guards_nothing(path)) *file = std::make_unique<Unsynced>(std::move(*file));
-    return status;
-  }
-  rocksdb::IOStatus NewDirectory(const std::string& path, const rocksdb::IOOptions& options,
-                                 std::unique_ptr<rocksdb::FSDirectory>* directory,
-                                 rocksdb::IODebugContext* debug) override {
-    auto status = FileSystemWrapper::NewDirectory(path, options, directory, debug);
-    if (status.ok()) *directory = std::make_unique<Directory>(std::move(*directory), *this);
-    return status;
-  }
-
- private:
-  class Unsynced final : public rocksdb::FSWritableFileOwnerWrapper {
-   public:
-    using FSWritableFileOwnerWrapper::FSWritableFileOwnerWrapper;
-    rocksdb::IOStatus Sync(const rocksdb::IOOptions&, rocksdb::IODebugContext*) override {
-      return rocksdb::IOStatus::OK();
-    }
-    rocksdb::IOStatus Fsync(const rocksdb::IOOptions&, rocksdb::IODebugContext*) override {
-      return rocksdb::IOStatus::OK();
-    }
-  };
-  class Directory final : public rocksdb::FSDirectoryWrapper {
-   public:
-    Directory(std::unique_ptr<rocksdb::FSDirectory>&& target, FewerSyncs& files)
-        : FSDirectoryWrapper(std::move(target)), files_(files) {}
-    rocksdb::IOStatus FsyncWithDirOptions(const rocksdb::IOOptions& options,
-                                          rocksdb::IODebugContext* debug,
-                                          const rocksdb::DirFsyncOptions& why) override {
-      if (files_.guards_nothing(why)) return rocksdb::IOStatus::OK();
-      return FSDirectoryWrapper::FsyncWithDirOptions(options, debug, why);
-    }
-
-   private:
-    FewerSyncs& files_;
-  };
-
-  [[nodiscard]] bool guards_nothing(std::string_view path) const {
-    const std::string_view name = path.substr(path.rfind('/') + 1);
-    return name.starts_with("OPTIONS-") || name == "000000.dbtmp" ||  // becomes IDENTITY
-           (creating_ && (name == "MANIFEST-000001" || name == "000001.dbtmp"));
-  }
-  [[nodiscard]] bool guards_nothing(const rocksdb::DirFsyncOptions& why) {
-    if (why.reason != rocksdb::DirFsyncOptions::kFileRenamed) return false;
-    const std::string_view path = why.renamed_new_name;
-    const std::string_view name = path.substr(path.rfind('/') + 1);
-    if (name.starts_with("OPTIONS-") || name == "IDENTITY") return true;
-    return name == "CURRENT" && std::exchange(first_current_, false);
-  }
-
-  bool creating_ = false;
-  bool first_current_ = false;  // of a database being made: not renamed yet
 };
 
 rocksdb::Options base_options() {
@@ -139,7 +70,6 @@ rocksdb::Options base_options() {
   options.target_file_size_base = 8 << 20;
   options.compression = rocksdb::kNoCompression;
   // Quick to open and silent when idle.
-  options.avoid_flush_during_recovery = true;
   options.skip_stats_update_on_db_open = true;
   options.skip_checking_sst_file_sizes_on_db_open = true;
   options.stats_dump_period_sec = 0;
@@ -151,12 +81,6 @@ rocksdb::Options base_options() {
   table.block_cache = rocksdb::NewLRUCache(kCacheBytes, /*num_shard_bits=*/0);
   options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
   return options;
-}
-
-Error storage_error(const std::string& what, const rocksdb::Status& status) {
-  return {.code = ErrorCode::KAFKA_STORAGE_ERROR,
-          .detail = what + ": " + status.ToString(),
-          .os_error = status.IsNoSpace() ? ENOSPC : EIO};
 }
 
 Bytes bytes_of(const rocksdb::Slice& text) {
@@ -265,8 +189,6 @@ class RocksStore final : public Store, public std::enable_shared_from_this<Rocks
   void end_session() { session_open_ = false; }
 
  private:
-  Result<bool> prepare_directory();
-  std::string new_mark() const { return directory_ + "/" + std::string(kNewMark); }
   Live live(const ReservedName& name) const;
   void remember(const ReservedName& name, Live live);
   std::mutex& stripe(const ReservedName& name);
@@ -330,7 +252,7 @@ class RocksStoreHandle final : public Store {
 };
 
 Result<void> RocksStore::open_database() {
-  const auto creating = prepare_directory();
+  const auto creating = prepare_directory(*env_, directory_);
   if (!creating) return std::unexpected(creating.error());
   options_.create_if_missing = *creating;
   files_->set_creating(*creating);
@@ -338,36 +260,11 @@ Result<void> RocksStore::open_database() {
   rocksdb::Status status = rocksdb::DB::Open(options_, directory_, &db);
   files_->set_creating(false);
   db_.reset(db);
-  if (status.ok() && *creating) status = env_->DeleteFile(new_mark());
+  if (status.ok() && *creating) status = env_->DeleteFile(new_mark(directory_));
   if (status.ok()) return {};
   db_.reset();
   return std::unexpected(
       storage_error("the reserved store in " + directory_ + " cannot be opened", status));
-}
-
-// Whether the database is to be made. The mark stands while it is being made, so that one left
-// half-made by a power cut is made anew, and one that has lost a file is never taken for new.
-Result<bool> RocksStore::prepare_directory() {
-  const auto failed = [&](const rocksdb::Status& status) {
-    return std::unexpected(
-        storage_error("the directory " + directory_ + " cannot be prepared", status));
-  };
-  if (const auto made = env_->CreateDirIfMissing(directory_); !made.ok()) return failed(made);
-  std::vector<std::string> files;
-  if (const auto listed = env_->GetChildren(directory_, &files); !listed.ok()) {
-    return failed(listed);
-  }
-  std::erase_if(files, [](const std::string& file) { return file == "." || file == ".."; });
-  const bool half_made = std::ranges::find(files, kNewMark) != files.end();
-  if (!files.empty() && !half_made) return false;
-  for (const std::string& file : files) {
-    if (file == kNewMark) continue;
-    const auto removed = env_->DeleteFile(directory_ + "/" + file);
-    if (!removed.ok()) return failed(removed);
-  }
-  const auto marked = rocksdb::WriteStringToFile(env_.get(), "", new_mark());
-  if (!marked.ok()) return failed(marked);
-  return true;
 }
 
 Result<std::unique_ptr<Session>> RocksStore::open() {
