@@ -172,6 +172,7 @@ broker::Task<void> read_until_enough(Context& context, FetchPlan& plan, const Wa
 Response refuse_request(const Context& context, const Request& request) {
   Response response;
   response.error_code = ErrorCode::UNKNOWN_SERVER_ERROR;
+  response.session_id = request.session_id;
   if (context.api_version >= 13) return response;
   for (const auto& topic : request.topics) {
     auto& answered = response.responses.emplace_back();

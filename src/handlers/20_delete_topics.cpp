@@ -6,6 +6,7 @@
 //   REQUEST_TIMED_OUT and nothing happens.
 // Version notes
 // - 6 names topics by name or id; the answer to an id has both.
+#include <algorithm>
 #include <map>
 
 #include "kanal/broker/broker.hpp"
@@ -20,26 +21,32 @@ using Response = wire::DeleteTopicsResponse;
 
 class Deletion {
  public:
-  Deletion(Context& context, const Request& request) : context_(context), request_(request) {}
+  Deletion(Context& context, const Request& request)
+      : context_(context), request_(request), names_(count_names()), ids_(count_ids()) {}
+
+  /// Whether any topic is named once and properly, so that it is worth looking up.
+  [[nodiscard]] bool looks_up() const {
+    const auto once = [](const auto& entry) { return entry.second == 1; };
+    return std::ranges::any_of(names_, once) || std::ranges::any_of(ids_, once);
+  }
 
   /// What can be deleted; everything else has its answer already.
   std::vector<coordinator::CatalogCommand> plan() {
-    const std::map<std::string_view, int> names = count_names();
-    for (const auto& [name, count] : names) {
+    refuse_misnamed();
+    for (const auto& [name, count] : names_) {
       if (count > 1) refuse(std::string(name), {}, ErrorCode::INVALID_REQUEST, "Duplicate topic name.");
     }
-    const std::map<Uuid, int> ids = count_ids();
-    for (const auto& [id, count] : ids) {
+    for (const auto& [id, count] : ids_) {
       if (count > 1) refuse(std::nullopt, id, ErrorCode::INVALID_REQUEST, "Duplicate topic id.");
     }
     const auto topics = context_.broker.topics();
-    for (const auto& [id, count] : ids) {
+    for (const auto& [id, count] : ids_) {
       const auto topic = count == 1 ? topics->find(id) : nullptr;
       if (topic != nullptr) found_.emplace(id, topic->name());
       else if (count == 1) refuse(std::nullopt, id, ErrorCode::UNKNOWN_TOPIC_ID, "This server does not host this topic ID.");
     }
-    for (const auto& [name, count] : names) {
-      if (count == 1) find_by_name(*topics, name, ids);
+    for (const auto& [name, count] : names_) {
+      if (count == 1) find_by_name(*topics, name);
     }
     std::vector<coordinator::CatalogCommand> commands;
     for (const auto& [id, name] : found_) commands.emplace_back(coordinator::DeleteTopic{name, id});
@@ -56,19 +63,24 @@ class Deletion {
   }
 
  private:
-  std::map<std::string_view, int> count_names() {
+  std::map<std::string_view, int> count_names() const {
     std::map<std::string_view, int> names;
     for (const std::string_view name : request_.topic_names) ++names[name];
     for (const auto& topic : request_.topics) {
       if (topic.name && topic.topic_id.is_zero()) ++names[*topic.name];
-      else if (topic.name) {
+    }
+    return names;
+  }
+
+  void refuse_misnamed() {
+    for (const auto& topic : request_.topics) {
+      if (topic.name && !topic.topic_id.is_zero()) {
         refuse(std::string(*topic.name), topic.topic_id, ErrorCode::INVALID_REQUEST,
                "You may not specify both topic name and topic id.");
-      } else if (topic.topic_id.is_zero()) {
+      } else if (!topic.name && topic.topic_id.is_zero()) {
         refuse(std::nullopt, {}, ErrorCode::INVALID_REQUEST, "Neither topic name nor id were specified.");
       }
     }
-    return names;
   }
 
   std::map<Uuid, int> count_ids() const {
@@ -79,14 +91,14 @@ class Deletion {
     return ids;
   }
 
-  void find_by_name(const broker::Topics& topics, std::string_view name, const std::map<Uuid, int>& ids) {
+  void find_by_name(const broker::Topics& topics, std::string_view name) {
     const auto topic = topics.find(name);
     if (topic == nullptr) {
       refuse(std::string(name), {}, ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
              "This server does not host this topic-partition.");
       return;
     }
-    if (ids.contains(topic->id())) {
+    if (ids_.contains(topic->id())) {
       found_.erase(topic->id());
       refuse(std::string(name), topic->id(), ErrorCode::INVALID_REQUEST,
              "The provided topic name maps to an ID that was already supplied.");
@@ -105,6 +117,8 @@ class Deletion {
 
   Context& context_;
   const Request& request_;
+  const std::map<std::string_view, int> names_;  // how often each is named
+  const std::map<Uuid, int> ids_;
   std::map<Uuid, std::string> found_;
   Response response_;
 };
@@ -133,8 +147,10 @@ broker::Task<Response> handle(Context& context, Request request) {
     const ErrorCode code = context.api_version < 3 ? ErrorCode::INVALID_REQUEST : ErrorCode::TOPIC_DELETION_DISABLED;
     co_return refuse_all(request, code, "Topic deletion is disabled (delete.topic.enable=false).");
   }
-  if (request.timeout.count() <= 0) co_return refuse_all(request, ErrorCode::REQUEST_TIMED_OUT, std::nullopt);
   Deletion deletion(context, request);
+  if (request.timeout.count() <= 0 && deletion.looks_up()) {
+    co_return refuse_all(request, ErrorCode::REQUEST_TIMED_OUT, std::nullopt);
+  }
   std::vector<coordinator::CatalogCommand> commands = deletion.plan();
   std::vector<coordinator::CatalogReply> replies;
   if (!commands.empty()) replies = co_await context.broker.change_catalog(context, std::move(commands));
