@@ -42,6 +42,11 @@ inline std::unexpected<Error> codec_error(const char* why) {
   return fail(ErrorCode::UNKNOWN_SERVER_ERROR, why);
 }
 
+/// As the codecs' C interfaces want bytes.
+inline const char* chars(Bytes bytes) noexcept {
+  return reinterpret_cast<const char*>(bytes.data());
+}
+
 /// Makes `buffer` at least `size` bytes large without keeping what it holds.
 inline void reserve_scratch(Buffer& buffer, std::size_t size) {
   if (buffer.size() < size) {

@@ -83,9 +83,8 @@ class Lz4Reader final : public Reader {
     const std::size_t room =
         std::min(max_block_, block.size() * 255 + 64);  // lz4 makes no more of them
     reserve_scratch(block_, room);
-    const int size =
-        LZ4_decompress_safe(as_text(block).data(), reinterpret_cast<char*>(block_.data()),
-                            static_cast<int>(block.size()), static_cast<int>(room));
+    const int size = LZ4_decompress_safe(chars(block), reinterpret_cast<char*>(block_.data()),
+                                         static_cast<int>(block.size()), static_cast<int>(room));
     if (size < 0) return codec_error("lz4: a block is damaged");
     return Bytes(block_.data(), static_cast<std::size_t>(size));
   }
@@ -128,7 +127,7 @@ class Lz4Writer final : public Writer {
     const int source_size = static_cast<int>(block.size());
     const int room = LZ4_compressBound(source_size);
     out_->resize(start + 4 + static_cast<std::size_t>(room));
-    const char* from = as_text(block).data();
+    const char* from = chars(block);
     char* to = reinterpret_cast<char*>(out_->data() + start + 4);
     const int made = level_ == kFastLevel ? LZ4_compress_default(from, to, source_size, room)
                                           : LZ4_compress_HC(from, to, source_size, room, level_);

@@ -61,7 +61,7 @@ class SnappyReader final : public Reader {
 
  private:
   Result<Bytes> inflate(Bytes block) {
-    const char* data = as_text(block).data();
+    const char* data = chars(block);
     std::size_t size = 0;
     if (!snappy::GetUncompressedLength(data, block.size(), &size))
       return codec_error("snappy: no length");
@@ -106,7 +106,7 @@ class SnappyWriter final : public Writer {
     const std::size_t start = out_->size();
     out_->resize(start + 4 + snappy::MaxCompressedLength(block.size()));
     std::size_t size = 0;
-    snappy::RawCompress(as_text(block).data(), block.size(),
+    snappy::RawCompress(chars(block), block.size(),
                         reinterpret_cast<char*>(out_->data() + start + 4), &size);
     store_be(out_->data() + start, static_cast<std::uint32_t>(size));
     out_->resize(start + 4 + size);
