@@ -49,10 +49,12 @@ Result<void> Broker::State::open_reserved() {
   return {};
 }
 
-Result<void> Broker::State::open_logs(StartReport& report) {
+Result<void> Broker::State::open_logs(log::CommitSink& sink, StartReport& report) {
   const log::SegmentStoreOptions segments{options.data_dir + "/channels", options.max_open_log_files};
   logs = log::make_segment_store(base.files, base.helpers, base.clock, segments);
+  logs->start(sink);  // before any channel opens: it reads what the last shutdown left
   flusher = std::make_unique<Flusher>(base.helpers, facts.leader_epoch);
+  flusher->start(sink);
   catalog = std::make_unique<CatalogDriver>(CatalogDriver::Stage{*store, *session, *logs, channels, base.clock,
                                                                  facts.leader_epoch, config});
   producer_ids = std::make_unique<ProducerIdSource>(*session, base.clock);
@@ -66,9 +68,7 @@ Result<std::unique_ptr<Broker>> Broker::start(const Foundations& foundations, co
   if (auto done = state->open_directory(); !done) return std::unexpected(done.error());
   if (auto done = state->open_reserved(); !done) return std::unexpected(done.error());
   auto broker = std::unique_ptr<Broker>(new Broker(std::move(state)));
-  if (auto done = broker->state_->open_logs(report); !done) return std::unexpected(done.error());
-  broker->state_->logs->start(*broker);
-  broker->state_->flusher->start(*broker);
+  if (auto done = broker->state_->open_logs(*broker, report); !done) return std::unexpected(done.error());
   return broker;
 }
 

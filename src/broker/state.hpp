@@ -48,7 +48,7 @@ struct Broker::State {
   // The start, step by step.
   Result<void> open_directory();
   Result<void> open_reserved();
-  Result<void> open_logs(StartReport& report);
+  Result<void> open_logs(log::CommitSink& sink, StartReport& report);
 };
 
 }  // namespace kanal::broker
