@@ -13,8 +13,8 @@ constexpr std::size_t kMaxFileName = 255;
 constexpr std::size_t kShortFormHead = 180;
 
 bool is_legal(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
-         c == '-';
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+         c == '_' || c == '-';
 }
 
 }  // namespace
@@ -27,7 +27,8 @@ Result<void> check_topic_name(std::string_view topic) {
   if (topic == "." || topic == "..") return refuse("cannot be \".\" or \"..\".");
   if (topic.size() > kMaxTopicNameLength) return refuse("is longer than 249 characters.");
   if (!std::ranges::all_of(topic, is_legal)) {
-    return refuse("'" + std::string(topic) + "' has characters other than ASCII letters, digits, '.', '_' and '-'.");
+    return refuse("'" + std::string(topic) +
+                  "' has characters other than ASCII letters, digits, '.', '_' and '-'.");
   }
   return {};
 }
@@ -42,7 +43,8 @@ std::string channel_name(std::string_view topic, PartitionIndex partition) {
   std::string name;
   name.reserve(kTopicPrefix.size() + topic.size() + 12);
   name.append(kTopicPrefix).append(topic);
-  if (partition.value() > 0) name.append(1, kPartitionMark).append(std::to_string(partition.value()));
+  if (partition.value() > 0)
+    name.append(1, kPartitionMark).append(std::to_string(partition.value()));
   return name;
 }
 
@@ -53,9 +55,11 @@ std::optional<TopicPartition> parse_channel_name(std::string_view channel) {
   if (const auto mark = topic.find(kPartitionMark); mark != std::string_view::npos) {
     const std::string_view digits = topic.substr(mark + 1);
     topic = topic.substr(0, mark);
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), partition);
+    const auto [end, error] =
+        std::from_chars(digits.data(), digits.data() + digits.size(), partition);
     // One spelling a channel: no sign, no leading zero, and partition 0 has no mark.
-    if (error != std::errc{} || end != digits.data() + digits.size() || partition < 1 || digits[0] == '0') {
+    if (error != std::errc{} || end != digits.data() + digits.size() || partition < 1 ||
+        digits[0] == '0') {
       return std::nullopt;
     }
   }
@@ -63,7 +67,9 @@ std::optional<TopicPartition> parse_channel_name(std::string_view channel) {
   return TopicPartition{std::string(topic), PartitionIndex(partition)};
 }
 
-bool is_reserved_channel(std::string_view channel) { return channel.starts_with(kReservedPrefix); }
+bool is_reserved_channel(std::string_view channel) {
+  return channel.starts_with(kReservedPrefix);
+}
 
 std::string directory_name(const ChannelId& channel) {
   if (channel.name.size() <= kMaxFileName) return channel.name;

@@ -29,9 +29,11 @@ Uuid fresh_uuid(Random& random) {
     Uuid id;
     const std::uint64_t halves[2] = {random.next(), random.next()};
     std::memcpy(id.bytes.data(), halves, sizeof halves);
-    id.bytes[6] = static_cast<std::uint8_t>((id.bytes[6] & 0x0f) | 0x40);  // version 4, variant 2 as Java's
+    id.bytes[6] =
+        static_cast<std::uint8_t>((id.bytes[6] & 0x0f) | 0x40);  // version 4, variant 2 as Java's
     id.bytes[8] = static_cast<std::uint8_t>((id.bytes[8] & 0x3f) | 0x80);
-    if (to_string(id).front() != '-') return id;  // a leading dash would read as an option on a command line
+    if (to_string(id).front() != '-')
+      return id;  // a leading dash would read as an option on a command line
   }
 }
 

@@ -21,11 +21,12 @@ namespace {
 
 std::unexpected<Error> failed(const char* what, const std::string& path, int error = errno) {
   return fail(ErrorCode::KAFKA_STORAGE_ERROR,
-              std::string(what) + " '" + path + "': " + std::generic_category().message(error), error);
+              std::string(what) + " '" + path + "': " + std::generic_category().message(error),
+              error);
 }
 
-// One write call takes no more: larger ones leave the L2 cache and make the page cache hand out folios of a size that
-// cost several times the CPU (measured on ext4: 1 MiB at once 3.8 s/GB).
+// One write call takes no more: larger ones leave the L2 cache and make the page cache hand out
+// folios of a size that cost several times the CPU (measured on ext4: 1 MiB at once 3.8 s/GB).
 constexpr std::size_t kWritePiece = 256 * 1024;
 
 class SystemFile final : public File {
@@ -38,7 +39,8 @@ class SystemFile final : public File {
   Result<std::size_t> read_at(std::uint64_t position, MutableBytes into) const override {
     std::size_t done = 0;
     while (done < into.size()) {
-      const ssize_t got = ::pread(fd_, into.data() + done, into.size() - done, static_cast<off_t>(position + done));
+      const ssize_t got =
+          ::pread(fd_, into.data() + done, into.size() - done, static_cast<off_t>(position + done));
       if (got == 0) break;
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) return failed("cannot read", path_);
@@ -55,9 +57,11 @@ class SystemFile final : public File {
       if (piece == pieces.size()) return {};
       int count = 0;
       std::size_t room = kWritePiece;
-      for (std::size_t i = piece, from = skip; i < pieces.size() && count < 64 && room > 0; ++i, from = 0) {
+      for (std::size_t i = piece, from = skip; i < pieces.size() && count < 64 && room > 0;
+           ++i, from = 0) {
         const std::size_t length = std::min(pieces[i].size() - from, room);
-        vectors[static_cast<std::size_t>(count++)] = {const_cast<std::byte*>(pieces[i].data()) + from, length};
+        vectors[static_cast<std::size_t>(count++)] = {
+            const_cast<std::byte*>(pieces[i].data()) + from, length};
         room -= length;
       }
       const ssize_t wrote = ::pwritev(fd_, vectors.data(), count, static_cast<off_t>(position));
@@ -82,14 +86,15 @@ class SystemFile final : public File {
     return {};
   }
   Result<void> allocate(std::uint64_t position, std::uint64_t bytes) override {
-    if (::fallocate(fd_, FALLOC_FL_KEEP_SIZE, static_cast<off_t>(position), static_cast<off_t>(bytes)) != 0 &&
+    if (::fallocate(fd_, FALLOC_FL_KEEP_SIZE, static_cast<off_t>(position),
+                    static_cast<off_t>(bytes)) != 0 &&
         errno != EOPNOTSUPP && errno != ENOSYS) {
       return failed("cannot allocate room in", path_);
     }
     return {};
   }
   Result<std::uint64_t> size() const override {
-    struct stat status {};
+    struct stat status{};
     if (::fstat(fd_, &status) != 0) return failed("cannot stat", path_);
     return static_cast<std::uint64_t>(status.st_size);
   }
@@ -123,7 +128,9 @@ class SystemLock final : public FileLock {
 class SystemFileSystem final : public FileSystem {
  public:
   Result<std::unique_ptr<File>> open(const std::string& path, OpenMode mode) override {
-    const int flags = mode == OpenMode::kRead ? O_RDONLY : mode == OpenMode::kReadWrite ? O_RDWR : O_RDWR | O_CREAT;
+    const int flags = mode == OpenMode::kRead        ? O_RDONLY
+                      : mode == OpenMode::kReadWrite ? O_RDWR
+                                                     : O_RDWR | O_CREAT;
     const int fd = ::open(path.c_str(), flags | O_CLOEXEC, 0644);
     if (fd < 0) return failed("cannot open", path);
     return std::make_unique<SystemFile>(fd, path);
@@ -137,7 +144,8 @@ class SystemFileSystem final : public FileSystem {
       const std::string name = entry->d_name;
       if (name == "." || name == "..") continue;
       bool is_directory = entry->d_type == DT_DIR;
-      if (entry->d_type == DT_UNKNOWN) is_directory = std::filesystem::is_directory(directory + "/" + name);
+      if (entry->d_type == DT_UNKNOWN)
+        is_directory = std::filesystem::is_directory(directory + "/" + name);
       entries.push_back({name, is_directory});
     }
     ::closedir(dir);
@@ -145,7 +153,7 @@ class SystemFileSystem final : public FileSystem {
   }
 
   Result<bool> exists(const std::string& path) override {
-    struct stat status {};
+    struct stat status{};
     if (::stat(path.c_str(), &status) == 0) return true;
     if (errno == ENOENT || errno == ENOTDIR) return false;
     return failed("cannot stat", path);
@@ -180,7 +188,7 @@ class SystemFileSystem final : public FileSystem {
     return {};
   }
   Result<DiskSpace> space(const std::string& path) override {
-    struct statvfs status {};
+    struct statvfs status{};
     if (::statvfs(path.c_str(), &status) != 0) return failed("cannot ask for the space of", path);
     return DiskSpace{status.f_blocks * status.f_frsize, status.f_bavail * status.f_frsize};
   }
@@ -203,7 +211,9 @@ std::string directory_of(const std::string& path) {
 
 }  // namespace
 
-std::unique_ptr<FileSystem> make_system_file_system() { return std::make_unique<SystemFileSystem>(); }
+std::unique_ptr<FileSystem> make_system_file_system() {
+  return std::make_unique<SystemFileSystem>();
+}
 
 Result<Buffer> read_file(FileSystem& files, const std::string& path, std::uint64_t limit) {
   auto file = files.open(path, OpenMode::kRead);
@@ -211,8 +221,8 @@ Result<Buffer> read_file(FileSystem& files, const std::string& path, std::uint64
   const auto size = (*file)->size();
   if (!size) return std::unexpected(size.error());
   if (*size > limit) {
-    return fail(ErrorCode::KAFKA_STORAGE_ERROR,
-                "'" + path + "' has " + std::to_string(*size) + " bytes, more than " + std::to_string(limit));
+    return fail(ErrorCode::KAFKA_STORAGE_ERROR, "'" + path + "' has " + std::to_string(*size) +
+                                                    " bytes, more than " + std::to_string(limit));
   }
   Buffer content(static_cast<std::size_t>(*size));
   const auto got = (*file)->read_at(0, content);

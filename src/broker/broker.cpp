@@ -10,17 +10,39 @@ namespace kanal::broker {
 Broker::Broker(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Broker::~Broker() = default;
 
-std::shared_ptr<const Topics> Broker::topics() const noexcept { return state_->catalog->topics(); }
-std::shared_ptr<const coordinator::BrokerConfig> Broker::config() const noexcept { return state_->config; }
-const std::string& Broker::cluster_id() const noexcept { return state_->cluster_id; }
-NodeId Broker::node_id() const noexcept { return state_->facts.node; }
-LeaderEpoch Broker::leader_epoch() const noexcept { return state_->facts.leader_epoch; }
-const Clock& Broker::clock() const noexcept { return state_->base.clock; }
-Random& Broker::random() const noexcept { return state_->base.random; }
-FileSystem& Broker::files() noexcept { return state_->base.files; }
-const std::string& Broker::data_dir() const noexcept { return state_->options.data_dir; }
-NodeId Broker::leader(const ChannelId&) const noexcept { return state_->facts.node; }
-FetchSessions& Broker::fetch_sessions() noexcept { return state_->sessions; }
+std::shared_ptr<const Topics> Broker::topics() const noexcept {
+  return state_->catalog->topics();
+}
+std::shared_ptr<const coordinator::BrokerConfig> Broker::config() const noexcept {
+  return state_->config;
+}
+const std::string& Broker::cluster_id() const noexcept {
+  return state_->cluster_id;
+}
+NodeId Broker::node_id() const noexcept {
+  return state_->facts.node;
+}
+LeaderEpoch Broker::leader_epoch() const noexcept {
+  return state_->facts.leader_epoch;
+}
+const Clock& Broker::clock() const noexcept {
+  return state_->base.clock;
+}
+Random& Broker::random() const noexcept {
+  return state_->base.random;
+}
+FileSystem& Broker::files() noexcept {
+  return state_->base.files;
+}
+const std::string& Broker::data_dir() const noexcept {
+  return state_->options.data_dir;
+}
+NodeId Broker::leader(const ChannelId&) const noexcept {
+  return state_->facts.node;
+}
+FetchSessions& Broker::fetch_sessions() noexcept {
+  return state_->sessions;
+}
 
 bool Broker::is_committed(std::span<const Ticket> tickets) {
   return std::ranges::all_of(tickets, [](const Ticket& ticket) {
@@ -30,9 +52,12 @@ bool Broker::is_committed(std::span<const Ticket> tickets) {
 
 ErrorCode Broker::outcome(const Ticket& ticket) {
   switch (ticket.partition->committed(ticket.last)) {
-    case Partition::Commit::kDone: return ErrorCode::NONE;
-    case Partition::Commit::kLost: return ErrorCode::KAFKA_STORAGE_ERROR;
-    case Partition::Commit::kPending: break;
+    case Partition::Commit::kDone:
+      return ErrorCode::NONE;
+    case Partition::Commit::kLost:
+      return ErrorCode::KAFKA_STORAGE_ERROR;
+    case Partition::Commit::kPending:
+      break;
   }
   return ErrorCode::REQUEST_TIMED_OUT;
 }
@@ -42,7 +67,8 @@ Task<void> Broker::committed(Context& context, std::span<const Ticket> tickets, 
     return ticket.partition->committed(ticket.last) == Partition::Commit::kPending;
   };
   while (std::ranges::any_of(tickets, pending) && !context.cancelled && clock().now() < deadline) {
-    const auto wait = std::make_shared<FetchWait>(context.io, std::numeric_limits<std::int64_t>::max());
+    const auto wait =
+        std::make_shared<FetchWait>(context.io, std::numeric_limits<std::int64_t>::max());
     for (const Ticket& ticket : tickets) {
       if (pending(ticket)) ticket.partition->watch_commits(*wait);
     }
@@ -85,7 +111,8 @@ Task<Result<void>> Broker::load(Context& context, log::Miss miss) {
   co_return std::move(*result);
 }
 
-Result<log::AppendResult> Broker::append(const std::shared_ptr<Partition>& partition, records::CheckedBatch& batch) {
+Result<log::AppendResult> Broker::append(const std::shared_ptr<Partition>& partition,
+                                         records::CheckedBatch& batch) {
   AppendNews news;
   auto appended = partition->append(batch, clock().wall(), news);
   if (news.became_dirty) state_->checkpointer.became_dirty(partition, clock().now());
@@ -94,8 +121,8 @@ Result<log::AppendResult> Broker::append(const std::shared_ptr<Partition>& parti
   return appended;
 }
 
-Task<std::vector<coordinator::CatalogReply>> Broker::change_catalog(Context& context,
-                                                                    std::vector<coordinator::CatalogCommand> commands) {
+Task<std::vector<coordinator::CatalogReply>> Broker::change_catalog(
+    Context& context, std::vector<coordinator::CatalogCommand> commands) {
   std::vector<coordinator::CatalogReply> replies;
   auto work = [&] { replies = state_->catalog->change(commands); };
   co_await on_helper(context, std::move(work));
@@ -104,7 +131,8 @@ Task<std::vector<coordinator::CatalogReply>> Broker::change_catalog(Context& con
 
 Task<Result<ProducerIdentity>> Broker::new_producer_id(Context& context) {
   for (;;) {
-    if (const auto id = state_->producer_ids->take()) co_return ProducerIdentity{*id, ProducerEpoch(0)};
+    if (const auto id = state_->producer_ids->take())
+      co_return ProducerIdentity{*id, ProducerEpoch(0)};
     Result<void> filled;
     auto work = [&] { filled = state_->producer_ids->refill(); };
     co_await on_helper(context, std::move(work));
@@ -112,7 +140,9 @@ Task<Result<ProducerIdentity>> Broker::new_producer_id(Context& context) {
   }
 }
 
-void Broker::attach(IoThread& io) { state_->io_threads.push_back(&io); }
+void Broker::attach(IoThread& io) {
+  state_->io_threads.push_back(&io);
+}
 
 void Broker::tick() {
   const Time now = clock().now();
@@ -161,7 +191,8 @@ Result<void> Broker::stop(Deadline deadline) {
 
 void Broker::committed(std::span<const log::Progress> progress) noexcept {
   for (const log::Progress& news : progress) {
-    if (const auto partition = state_->channels.find(news.channel)) partition->commit(news.committed_end);
+    if (const auto partition = state_->channels.find(news.channel))
+      partition->commit(news.committed_end);
   }
 }
 
@@ -169,8 +200,9 @@ void Broker::lost(std::span<const log::Loss> losses) noexcept {
   for (const log::Loss& loss : losses) {
     const auto partition = state_->channels.find(loss.channel);
     if (partition == nullptr) continue;
-    logger("broker").error("The log failed for good and takes no more records. channel={} reason={}",
-                           partition->id().name, loss.why.detail);
+    logger("broker").error(
+        "The log failed for good and takes no more records. channel={} reason={}",
+        partition->id().name, loss.why.detail);
     partition->lost(loss.why);
   }
 }

@@ -40,7 +40,8 @@ std::vector<CatalogReply> CatalogDriver::change(std::span<const CatalogCommand> 
     auto fail_all = [&](const Error& why) {
       logger("broker").error("A change of topics could not be stored. reason={}", why.detail);
       catalog.stale = true;
-      replies.assign(commands.size(), fail(ErrorCode::KAFKA_STORAGE_ERROR, "The change could not be stored."));
+      replies.assign(commands.size(),
+                     fail(ErrorCode::KAFKA_STORAGE_ERROR, "The change could not be stored."));
     };
     if (catalog.stale) {
       if (auto built = rebuild(catalog); !built) return fail_all(built.error()), replies;
@@ -65,16 +66,19 @@ Result<void> CatalogDriver::rebuild(Catalog& catalog) {
   return {};
 }
 
-Result<std::vector<CatalogAction>> CatalogDriver::store(Catalog& catalog, std::span<const CatalogCommand> commands,
+Result<std::vector<CatalogAction>> CatalogDriver::store(Catalog& catalog,
+                                                        std::span<const CatalogCommand> commands,
                                                         std::vector<CatalogReply>& replies) {
   std::vector<CatalogAction> actions;
   bool written = false;
   // Many changes of one request share one sync; nothing of them is seen or answered before it.
-  const auto durability = commands.size() == 1 ? reserved::Durability::kSynced : reserved::Durability::kWritten;
+  const auto durability =
+      commands.size() == 1 ? reserved::Durability::kSynced : reserved::Durability::kWritten;
   for (const CatalogCommand& command : commands) {
     auto effects = catalog.machine->step(stage_.clock.now(), command);
     written |= !effects.records.empty();
-    auto stored = store_and_apply(stage_.session, reserved::Kind::kConfig, *catalog.machine, effects.records, durability);
+    auto stored = store_and_apply(stage_.session, reserved::Kind::kConfig, *catalog.machine,
+                                  effects.records, durability);
     if (!stored) return std::unexpected(stored.error());
     for (auto& reply : effects.replies) replies.push_back(std::move(reply));
     for (auto& action : effects.actions) actions.push_back(std::move(action));
@@ -99,14 +103,16 @@ void CatalogDriver::publish(coordinator::Catalog& machine, std::span<const Catal
   for (const CatalogAction& action : actions) {
     if (const auto* open = std::get_if<coordinator::OpenPartitions>(&action)) {
       reopen(open->id);
-      logger("broker").info("{} topic={} id={} partitions={}", open->first.value() == 0 ? "Topic made." : "Topic grew.",
-                            open->topic, to_string(open->id), open->end.value());
+      logger("broker").info("{} topic={} id={} partitions={}",
+                            open->first.value() == 0 ? "Topic made." : "Topic grew.", open->topic,
+                            to_string(open->id), open->end.value());
     }
-    if (const auto* configure = std::get_if<coordinator::ConfigureTopic>(&action)) reopen(configure->id);
+    if (const auto* configure = std::get_if<coordinator::ConfigureTopic>(&action))
+      reopen(configure->id);
     if (const auto* remove = std::get_if<coordinator::RemoveTopic>(&action)) {
       gone.push_back(remove->id);
-      logger("broker").info("Topic deleted. topic={} id={} partitions={}", remove->topic, to_string(remove->id),
-                            remove->partition_count);
+      logger("broker").info("Topic deleted. topic={} id={} partitions={}", remove->topic,
+                            to_string(remove->id), remove->partition_count);
       changed.erase(remove->id);
       if (TopicPtr topic = before->find(remove->id)) dropped.push_back(std::move(topic));
     }
@@ -136,7 +142,8 @@ void CatalogDriver::reconcile(coordinator::Catalog& machine, StartReport* report
   for (const TopicPtr& topic : changed) report->partitions += topic->partitions.size();
 }
 
-TopicPtr CatalogDriver::open_topic(const coordinator::TopicPtr& entry, const Topic* before, StartReport* report) {
+TopicPtr CatalogDriver::open_topic(const coordinator::TopicPtr& entry, const Topic* before,
+                                   StartReport* report) {
   auto topic = std::make_shared<Topic>();
   topic->entry = entry;
   if (before != nullptr) {
@@ -144,7 +151,8 @@ TopicPtr CatalogDriver::open_topic(const coordinator::TopicPtr& entry, const Top
     if (before->config() != entry->config) {
       const auto options = log_options(entry->config);
       for (const auto& partition : topic->partitions) {
-        (void)partition->with_log([&](log::Partition& log) { return log.configure(options), true; });
+        (void)partition->with_log(
+            [&](log::Partition& log) { return log.configure(options), true; });
       }
     }
   }
@@ -156,27 +164,32 @@ TopicPtr CatalogDriver::open_topic(const coordinator::TopicPtr& entry, const Top
   return topic;
 }
 
-std::shared_ptr<Partition> CatalogDriver::open_partition(const coordinator::TopicEntry& entry, PartitionIndex index,
+std::shared_ptr<Partition> CatalogDriver::open_partition(const coordinator::TopicEntry& entry,
+                                                         PartitionIndex index,
                                                          StartReport* report) {
   ChannelId id{channel_name(entry.name, index), entry.id, index};
   const ChannelHandle handle = stage_.channels.reserve();
   log::RecoveryReport found;
-  auto log = log::Partition::open(stage_.logs, id, handle, stage_.epoch, log_options(entry.config), &found);
+  auto log = log::Partition::open(stage_.logs, id, handle, stage_.epoch, log_options(entry.config),
+                                  &found);
   if (report != nullptr) {
     report->recovered += found.scanned ? 1 : 0;
     report->cut_bytes += found.cut_bytes;
     report->broken += log ? 0 : 1;
   }
   if (found.cut_bytes > 0) {
-    logger("broker").warn("Recovery cut a torn tail. channel={} bytes={} where={}", id.name, found.cut_bytes, found.detail);
+    logger("broker").warn("Recovery cut a torn tail. channel={} bytes={} where={}", id.name,
+                          found.cut_bytes, found.detail);
   }
   std::shared_ptr<Partition> partition;
   if (log) {
     partition = std::make_shared<Partition>(id, handle, std::move(*log));
   } else {
-    logger("broker").error("A partition could not be opened and answers KAFKA_STORAGE_ERROR. channel={} reason={}", id.name,
-                           log.error().detail);
-    partition = std::make_shared<Partition>(id, handle, Error{ErrorCode::KAFKA_STORAGE_ERROR, log.error().detail});
+    logger("broker").error(
+        "A partition could not be opened and answers KAFKA_STORAGE_ERROR. channel={} reason={}",
+        id.name, log.error().detail);
+    partition = std::make_shared<Partition>(
+        id, handle, Error{ErrorCode::KAFKA_STORAGE_ERROR, log.error().detail});
   }
   stage_.channels.set(handle, partition);
   return partition;
@@ -186,8 +199,9 @@ void CatalogDriver::drop(const TopicPtr& topic) {
   for (const auto& partition : topic->partitions) {
     partition->mark_deleted();
     if (auto removed = stage_.logs.remove(partition->id()); !removed) {
-      logger("broker").error("The files of a deleted channel could not be removed. channel={} reason={}",
-                             partition->id().name, removed.error().detail);
+      logger("broker").error(
+          "The files of a deleted channel could not be removed. channel={} reason={}",
+          partition->id().name, removed.error().detail);
     }
   }
 }

@@ -1,5 +1,6 @@
-// Runs the catalog machine: one group of changes at a time, stored and synced, then seen by everybody as a new Topics
-// picture, then answered. Opens and removes the partitions it asks for. start() and change() block: helper threads.
+// Runs the catalog machine: one group of changes at a time, stored and synced, then seen by
+// everybody as a new Topics picture, then answered. Opens and removes the partitions it asks for.
+// start() and change() block: helper threads.
 #pragma once
 
 #include "channel_table.hpp"
@@ -32,24 +33,26 @@ class CatalogDriver {
 
   /// Replays the catalog and opens every partition.
   Result<void> start(StartReport& report);
-  std::vector<coordinator::CatalogReply> change(std::span<const coordinator::CatalogCommand> commands);
+  std::vector<coordinator::CatalogReply> change(
+      std::span<const coordinator::CatalogCommand> commands);
   [[nodiscard]] std::shared_ptr<const Topics> topics() const noexcept { return topics_.load(); }
 
  private:
   struct Catalog {
     std::unique_ptr<coordinator::Catalog> machine;
-    bool stale = false;  // a write failed: what is stored is not known, rebuild before the next change
+    bool stale =
+        false;  // a write failed: what is stored is not known, rebuild before the next change
   };
   Result<void> rebuild(Catalog& catalog);
-  Result<std::vector<coordinator::CatalogAction>> store(Catalog& catalog,
-                                                        std::span<const coordinator::CatalogCommand> commands,
-                                                        std::vector<coordinator::CatalogReply>& replies);
+  Result<std::vector<coordinator::CatalogAction>> store(
+      Catalog& catalog, std::span<const coordinator::CatalogCommand> commands,
+      std::vector<coordinator::CatalogReply>& replies);
   /// The picture after the machine's present state: opens what is new, drops what is gone.
   void publish(coordinator::Catalog& machine, std::span<const coordinator::CatalogAction> actions);
   void reconcile(coordinator::Catalog& machine, StartReport* report);
   TopicPtr open_topic(const coordinator::TopicPtr& entry, const Topic* before, StartReport* report);
-  std::shared_ptr<Partition> open_partition(const coordinator::TopicEntry& entry, PartitionIndex index,
-                                            StartReport* report);
+  std::shared_ptr<Partition> open_partition(const coordinator::TopicEntry& entry,
+                                            PartitionIndex index, StartReport* report);
   void drop(const TopicPtr& topic);
 
   Stage stage_;

@@ -1,4 +1,5 @@
-// Open channels by their handle: what the engine's news (committed, lost) is looked up with. Any thread.
+// Open channels by their handle: what the engine's news (committed, lost) is looked up with. Any
+// thread.
 #pragma once
 
 #include "kanal/broker/partition.hpp"

@@ -37,8 +37,9 @@ void Checkpointer::run(std::vector<std::shared_ptr<Partition>> batch) {
     for (const auto& partition : held) {
       auto done = partition->checkpoint();
       if (done || done.error().code == ErrorCode::UNKNOWN_TOPIC_OR_PARTITION) continue;
-      logger("broker").warn("Checkpoint failed; a start after a crash will scan more. channel={} reason={}",
-                            partition->id().name, done.error().detail);
+      logger("broker").warn(
+          "Checkpoint failed; a start after a crash will scan more. channel={} reason={}",
+          partition->id().name, done.error().detail);
     }
   });
 }

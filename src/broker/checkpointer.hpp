@@ -1,6 +1,7 @@
-// Moves recovery points while the broker runs, so that a start after kill -9 scans little: a partition that was written
-// is checkpointed after 60 s, or at once when 64 MiB have gathered. Costs grow with what was written, not with what
-// exists. Any thread; the writing runs on a helper, one partition at a time.
+// Moves recovery points while the broker runs, so that a start after kill -9 scans little: a
+// partition that was written is checkpointed after 60 s, or at once when 64 MiB have gathered.
+// Costs grow with what was written, not with what exists. Any thread; the writing runs on a helper,
+// one partition at a time.
 #pragma once
 
 #include "kanal/base/clock.hpp"

@@ -13,7 +13,9 @@ namespace {
 constexpr std::uint64_t kMetaLimit = 4096;
 constexpr std::string_view kFirstLine = "kanal-data ";
 
-std::unexpected<Error> refuse(std::string why) { return fail(ErrorCode::KAFKA_STORAGE_ERROR, std::move(why)); }
+std::unexpected<Error> refuse(std::string why) {
+  return fail(ErrorCode::KAFKA_STORAGE_ERROR, std::move(why));
+}
 
 // "key=value\n" at the front of `text`, which is cut by it.
 std::optional<std::string> take_line(std::string_view& text, std::string_view key) {
@@ -27,8 +29,8 @@ std::optional<std::string> take_line(std::string_view& text, std::string_view ke
 }  // namespace
 
 std::string encode_meta(const DirectoryMeta& meta) {
-  std::string text =
-      fmt::format("{}{}\ncluster.id={}\nnode.id={}\n", kFirstLine, kDataFormat, meta.cluster_id, meta.node.value());
+  std::string text = fmt::format("{}{}\ncluster.id={}\nnode.id={}\n", kFirstLine, kDataFormat,
+                                 meta.cluster_id, meta.node.value());
   text += fmt::format("crc32c={:08x}\n", records::crc32c(as_bytes(text)));
   return text;
 }
@@ -36,20 +38,25 @@ std::string encode_meta(const DirectoryMeta& meta) {
 Result<DirectoryMeta> decode_meta(const std::string& text) {
   std::string_view rest = text;
   const auto format = take_line(rest, kFirstLine);
-  if (!format) return refuse("meta does not begin with 'kanal-data': this is not a data directory of kanald");
+  if (!format)
+    return refuse("meta does not begin with 'kanal-data': this is not a data directory of kanald");
   int number = 0;
   const auto [at, error] = std::from_chars(format->data(), format->data() + format->size(), number);
-  if (error != std::errc{} || at != format->data() + format->size()) return refuse("meta has no readable format version");
+  if (error != std::errc{} || at != format->data() + format->size())
+    return refuse("meta has no readable format version");
   // The version comes before the checksum: a newer format may sum otherwise.
   if (number > kDataFormat) {
-    return refuse(fmt::format("the data has format {}, this kanald knows up to {}: use a newer kanald", number, kDataFormat));
+    return refuse(
+        fmt::format("the data has format {}, this kanald knows up to {}: use a newer kanald",
+                    number, kDataFormat));
   }
   const auto cluster = take_line(rest, "cluster.id=");
   const auto node = cluster ? take_line(rest, "node.id=") : std::nullopt;
   if (!node) return refuse("meta is damaged");
   const std::string_view summed(text.data(), text.size() - rest.size());
   const auto sum = take_line(rest, "crc32c=");
-  if (!sum || *sum != fmt::format("{:08x}", records::crc32c(as_bytes(summed)))) return refuse("meta fails its checksum");
+  if (!sum || *sum != fmt::format("{:08x}", records::crc32c(as_bytes(summed))))
+    return refuse("meta fails its checksum");
   std::int32_t id = 0;
   std::from_chars(node->data(), node->data() + node->size(), id);
   return DirectoryMeta{*cluster, NodeId(id)};
@@ -68,7 +75,8 @@ Result<DataDirectory> DataDirectory::open(FileSystem& files, const std::string& 
   }
   auto lock = files.lock(path + "/lock");
   if (!lock && lock.error().os_error == EWOULDBLOCK) {
-    return refuse("the data directory '" + path + "' is in use by another kanald: stop it or name another --data-dir");
+    return refuse("the data directory '" + path +
+                  "' is in use by another kanald: stop it or name another --data-dir");
   }
   if (!lock) return std::unexpected(lock.error());
   directory.lock_ = std::move(*lock);

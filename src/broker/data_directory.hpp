@@ -1,5 +1,6 @@
-// The data directory as a whole: its lock (one daemon at a time) and data/meta (format version, cluster id, node id,
-// checksum). A newer format is refused untouched. Used by the start only; the lock is held until destroyed.
+// The data directory as a whole: its lock (one daemon at a time) and data/meta (format version,
+// cluster id, node id, checksum). A newer format is refused untouched. Used by the start only; the
+// lock is held until destroyed.
 #pragma once
 
 #include "kanal/base/error.hpp"

@@ -51,11 +51,13 @@ Result<std::shared_ptr<FetchSession>> FetchSessions::find(std::int32_t id) {
   return found->second;
 }
 
-std::shared_ptr<FetchSession> FetchSessions::create(std::int32_t random_id, Time now, std::size_t partitions) {
+std::shared_ptr<FetchSession> FetchSessions::create(std::int32_t random_id, Time now,
+                                                    std::size_t partitions) {
   const std::lock_guard lock(mutex_);
   if (slots_ == 0) return nullptr;
   if (sessions_.size() >= slots_) {
-    // As Kafka: the least recently used goes if it has been idle, or if it is old and smaller than the new one.
+    // As Kafka: the least recently used goes if it has been idle, or if it is old and smaller than
+    // the new one.
     auto oldest = sessions_.begin();
     for (auto at = sessions_.begin(); at != sessions_.end(); ++at) {
       if (at->second->last_used < oldest->second->last_used) oldest = at;
@@ -70,7 +72,8 @@ std::shared_ptr<FetchSession> FetchSessions::create(std::int32_t random_id, Time
   }
   auto session = std::make_shared<FetchSession>();
   session->id = random_id & 0x7fffffff;
-  while (session->id == 0 || sessions_.contains(session->id)) session->id = (session->id + 1) & 0x7fffffff;
+  while (session->id == 0 || sessions_.contains(session->id))
+    session->id = (session->id + 1) & 0x7fffffff;
   session->created = session->last_used = now;
   session->size = partitions;
   sessions_.emplace(session->id, session);

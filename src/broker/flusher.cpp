@@ -35,8 +35,10 @@ void Flusher::sync(std::vector<std::shared_ptr<Partition>>& batch) {
   std::vector<log::Loss> lost;
   for (const auto& partition : batch) {
     auto end = partition->sync();
-    if (end) done.push_back({partition->handle(), epoch_, *end});
-    else lost.push_back({partition->handle(), epoch_, std::move(end.error())});
+    if (end)
+      done.push_back({partition->handle(), epoch_, *end});
+    else
+      lost.push_back({partition->handle(), epoch_, std::move(end.error())});
   }
   if (!done.empty()) sink_->committed(done);
   if (!lost.empty()) sink_->lost(lost);

@@ -1,5 +1,6 @@
-// Group commit for those who want acks after fsync: everything that became dirty while a sync was under way shares the
-// next one. add() from any thread; the work runs on a helper; news goes to the sink, holding no lock.
+// Group commit for those who want acks after fsync: everything that became dirty while a sync was
+// under way shares the next one. add() from any thread; the work runs on a helper; news goes to the
+// sink, holding no lock.
 #pragma once
 
 #include "kanal/base/executor.hpp"

@@ -38,7 +38,9 @@ IoThread::IoThread(const Clock& clock, int index)
 
 IoThread::~IoThread() = default;
 
-asio::io_context& IoThread::context() noexcept { return loop_->context; }
+asio::io_context& IoThread::context() noexcept {
+  return loop_->context;
+}
 
 void IoThread::post(std::move_only_function<void()> work) {
   asio::post(loop_->context, std::move(work));
@@ -50,7 +52,9 @@ Timers::Id IoThread::add_timer(Time deadline, std::move_only_function<void()> ac
   return id;
 }
 
-void IoThread::cancel_timer(const Timers::Id& id) { timers_.cancel(id); }
+void IoThread::cancel_timer(const Timers::Id& id) {
+  timers_.cancel(id);
+}
 
 void IoThread::arm() {
   const std::optional<Time> next = timers_.next();
@@ -75,9 +79,13 @@ void IoThread::arm() {
   loop_->timer.async_wait(asio::posix::stream_descriptor::wait_read, std::move(on_ready));
 }
 
-void IoThread::run() { loop_->context.run(); }
+void IoThread::run() {
+  loop_->context.run();
+}
 
-void IoThread::stop() { loop_->context.stop(); }
+void IoThread::stop() {
+  loop_->context.stop();
+}
 
 bool IoThread::poll() {
   timers_.run_due(clock_.now());
@@ -103,8 +111,8 @@ Task<bool> Event::wait_until(Time deadline) {
   auto suspend = [this](auto handler) {
     waiting_ = [held = std::move(handler)]() mutable { std::move(held)(); };
   };
-  auto waiting =
-      asio::async_initiate<const asio::use_awaitable_t<>, void()>(std::move(suspend), asio::use_awaitable);
+  auto waiting = asio::async_initiate<const asio::use_awaitable_t<>, void()>(std::move(suspend),
+                                                                             asio::use_awaitable);
   co_await std::move(waiting);
   if (timer) io_.cancel_timer(*timer);
   co_return fired_;

@@ -17,7 +17,8 @@ Partition::Partition(ChannelId id, ChannelHandle handle, std::unique_ptr<log::Pa
   state_.with([&](State& state) { state.log = std::move(log); });
 }
 
-Partition::Partition(ChannelId id, ChannelHandle handle, Error broken) : id_(std::move(id)), handle_(handle) {
+Partition::Partition(ChannelId id, ChannelHandle handle, Error broken)
+    : id_(std::move(id)), handle_(handle) {
   state_.with([&](State& state) { state.broken = std::move(broken); });
 }
 
@@ -26,14 +27,16 @@ Error Partition::unusable(const State& state) {
   return state.broken;
 }
 
-Result<log::AppendResult> Partition::append(records::CheckedBatch& batch, Timestamp now, AppendNews& news) {
+Result<log::AppendResult> Partition::append(records::CheckedBatch& batch, Timestamp now,
+                                            AppendNews& news) {
   std::vector<std::shared_ptr<FetchWait>> woken;
   auto result = state_.with([&](State& state) -> Result<log::AppendResult> {
     if (state.log == nullptr || state.deleted) return std::unexpected(unusable(state));
     auto appended = state.log->append(batch.bytes, batch.header, now);
     if (!appended || appended->duplicate) return appended;
     news.became_dirty = !std::exchange(state.dirty, true);
-    news.checkpoint_due = !state.checkpoint_queued && state.log->bytes_since_checkpoint() >= kCheckpointBytes;
+    news.checkpoint_due =
+        !state.checkpoint_queued && state.log->bytes_since_checkpoint() >= kCheckpointBytes;
     state.checkpoint_queued |= news.checkpoint_due;
     if (appended->committed) state.watches.on_bytes(batch.bytes.size(), woken);
     return appended;
@@ -42,8 +45,8 @@ Result<log::AppendResult> Partition::append(records::CheckedBatch& batch, Timest
   return result;
 }
 
-log::Maybe<ReadOutcome> Partition::read(Offset from, const log::FetchLimits& limits, std::vector<log::Slice>& out,
-                                        FetchWait* wait) {
+log::Maybe<ReadOutcome> Partition::read(Offset from, const log::FetchLimits& limits,
+                                        std::vector<log::Slice>& out, FetchWait* wait) {
   return state_.with([&](State& state) -> log::Maybe<ReadOutcome> {
     if (state.log == nullptr || state.deleted) return failed<ReadOutcome>(unusable(state));
     auto records = state.log->read(from, limits, out);
@@ -67,7 +70,8 @@ Result<void> Partition::check_epoch(LeaderEpoch claimed) {
 
 Partition::Commit Partition::committed(Sequence last) {
   return state_.with([&](State& state) {
-    if (state.log != nullptr && state.log->watermarks().high_watermark > to_offset(last)) return Commit::kDone;
+    if (state.log != nullptr && state.log->watermarks().high_watermark > to_offset(last))
+      return Commit::kDone;
     return state.log == nullptr || state.lost || state.deleted ? Commit::kLost : Commit::kPending;
   });
 }

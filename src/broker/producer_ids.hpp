@@ -1,5 +1,6 @@
-// Hands out producer ids from a block that was stored and synced before its first id left (KIP-98): never one twice,
-// power cuts included. take() from any thread; refill() blocks, on a helper thread.
+// Hands out producer ids from a block that was stored and synced before its first id left (KIP-98):
+// never one twice, power cuts included. take() from any thread; refill() blocks, on a helper
+// thread.
 #pragma once
 
 #include "driver.hpp"
@@ -13,7 +14,8 @@ namespace kanal::broker {
 
 class ProducerIdSource {
  public:
-  ProducerIdSource(reserved::Session& session, const Clock& clock) : session_(session), clock_(clock) {}
+  ProducerIdSource(reserved::Session& session, const Clock& clock)
+      : session_(session), clock_(clock) {}
 
   Result<void> start() {
     const std::lock_guard lock(mutex_);
@@ -30,7 +32,8 @@ class ProducerIdSource {
       if (auto built = rebuild(); !built) return built;
     }
     auto effects = machine_.step(clock_.now(), coordinator::AllocateProducerIds{});
-    auto stored = store_and_apply(session_, reserved::Kind::kPids, machine_, effects.records, reserved::Durability::kSynced);
+    auto stored = store_and_apply(session_, reserved::Kind::kPids, machine_, effects.records,
+                                  reserved::Durability::kSynced);
     stale_ = !stored;
     if (!stored) return stored;
     if (!effects.replies.front()) return std::unexpected(effects.replies.front().error());

@@ -1,5 +1,5 @@
-// How a broker comes up: lock and meta, reserved channels, the next leader epoch (synced before anything is served),
-// then every partition.
+// How a broker comes up: lock and meta, reserved channels, the next leader epoch (synced before
+// anything is served), then every partition.
 #include "driver.hpp"
 #include "kanal/base/logging.hpp"
 #include "state.hpp"
@@ -12,9 +12,11 @@ Result<void> Broker::State::open_directory() {
   directory = std::move(*opened);
   const auto& meta = directory.meta();
   if (meta && meta->node != config->node.id) {
-    return fail(ErrorCode::INVALID_CONFIG,
-                "the data directory '" + options.data_dir + "' belongs to node.id " + std::to_string(meta->node.value()) +
-                    ", not " + std::to_string(config->node.id.value()) + ": set node.id or name another --data-dir");
+    return fail(ErrorCode::INVALID_CONFIG, "the data directory '" + options.data_dir +
+                                               "' belongs to node.id " +
+                                               std::to_string(meta->node.value()) + ", not " +
+                                               std::to_string(config->node.id.value()) +
+                                               ": set node.id or name another --data-dir");
   }
   return {};
 }
@@ -35,7 +37,8 @@ Result<void> Broker::State::open_reserved() {
   if (auto replayed = session->replay(visit); !replayed) return replayed;
   auto effects = cluster.step(base.clock.now(), {fresh_uuid(base.random), config->node.id});
   if (!effects.replies.front()) return std::unexpected(effects.replies.front().error());
-  auto stored = store_and_apply(*session, reserved::Kind::kCluster, cluster, effects.records, reserved::Durability::kSynced);
+  auto stored = store_and_apply(*session, reserved::Kind::kCluster, cluster, effects.records,
+                                reserved::Durability::kSynced);
   if (!stored) return stored;
   facts = *effects.replies.front();
   cluster_id = to_string(facts.cluster_id);
@@ -43,32 +46,35 @@ Result<void> Broker::State::open_reserved() {
   const DirectoryMeta meta{cluster_id, facts.node};
   if (!directory.meta()) return directory.write_meta(base.files, meta);
   if (*directory.meta() != meta) {
-    return fail(ErrorCode::KAFKA_STORAGE_ERROR, "meta and the reserved channels of '" + options.data_dir +
-                                                    "' name different clusters: part of it was copied from elsewhere");
+    return fail(ErrorCode::KAFKA_STORAGE_ERROR,
+                "meta and the reserved channels of '" + options.data_dir +
+                    "' name different clusters: part of it was copied from elsewhere");
   }
   return {};
 }
 
 Result<void> Broker::State::open_logs(log::CommitSink& sink, StartReport& report) {
-  const log::SegmentStoreOptions segments{options.data_dir + "/channels", options.max_open_log_files};
+  const log::SegmentStoreOptions segments{options.data_dir + "/channels",
+                                          options.max_open_log_files};
   logs = log::make_segment_store(base.files, base.helpers, base.clock, segments);
   logs->start(sink);  // before any channel opens: it reads what the last shutdown left
   flusher = std::make_unique<Flusher>(base.helpers, facts.leader_epoch);
   flusher->start(sink);
-  catalog = std::make_unique<CatalogDriver>(CatalogDriver::Stage{*store, *session, *logs, channels, base.clock,
-                                                                 facts.leader_epoch, config});
+  catalog = std::make_unique<CatalogDriver>(CatalogDriver::Stage{
+      *store, *session, *logs, channels, base.clock, facts.leader_epoch, config});
   producer_ids = std::make_unique<ProducerIdSource>(*session, base.clock);
   if (auto ready = producer_ids->start(); !ready) return ready;
   return catalog->start(report);
 }
 
-Result<std::unique_ptr<Broker>> Broker::start(const Foundations& foundations, const BrokerOptions& options,
-                                              StartReport& report) {
+Result<std::unique_ptr<Broker>> Broker::start(const Foundations& foundations,
+                                              const BrokerOptions& options, StartReport& report) {
   auto state = std::make_unique<State>(foundations, options);
   if (auto done = state->open_directory(); !done) return std::unexpected(done.error());
   if (auto done = state->open_reserved(); !done) return std::unexpected(done.error());
   auto broker = std::unique_ptr<Broker>(new Broker(std::move(state)));
-  if (auto done = broker->state_->open_logs(*broker, report); !done) return std::unexpected(done.error());
+  if (auto done = broker->state_->open_logs(*broker, report); !done)
+    return std::unexpected(done.error());
   return broker;
 }
 

@@ -17,11 +17,13 @@ TopicPtr Topics::find(const Uuid& id) const {
   return found != shard.end() ? found->second : nullptr;
 }
 
-std::shared_ptr<const Topics> Topics::next(coordinator::CatalogSnapshotPtr catalog, const std::vector<TopicPtr>& changed,
+std::shared_ptr<const Topics> Topics::next(coordinator::CatalogSnapshotPtr catalog,
+                                           const std::vector<TopicPtr>& changed,
                                            const std::vector<Uuid>& gone) const {
   auto next = std::make_shared<Topics>(*this);
   next->catalog_ = std::move(catalog);
-  std::array<std::shared_ptr<ById>, kShards> copied;  // one copy a shard, however many of its topics change
+  std::array<std::shared_ptr<ById>, kShards>
+      copied;  // one copy a shard, however many of its topics change
   const auto writable = [&](const Uuid& id) -> ById& {
     const std::size_t at = shard_of(id);
     if (copied[at] == nullptr) next->by_id_[at] = copied[at] = std::make_shared<ById>(*by_id_[at]);

@@ -12,16 +12,20 @@ void WatchList::add(WatchNode& node) noexcept {
 }
 
 void WatchList::remove(WatchNode& node) noexcept {
-  if (node.previous != nullptr) node.previous->next = node.next;
-  else if (first_ == &node) first_ = node.next;
-  else return;  // never linked
+  if (node.previous != nullptr)
+    node.previous->next = node.next;
+  else if (first_ == &node)
+    first_ = node.next;
+  else
+    return;  // never linked
   if (node.next != nullptr) node.next->previous = node.previous;
   node.previous = node.next = nullptr;
 }
 
 void WatchList::on_bytes(std::uint64_t bytes, std::vector<std::shared_ptr<FetchWait>>& woken) {
   for (WatchNode* node = first_; node != nullptr; node = node->next) {
-    if (node->wait->take_bytes(static_cast<std::int64_t>(bytes))) woken.push_back(node->wait->shared_from_this());
+    if (node->wait->take_bytes(static_cast<std::int64_t>(bytes)))
+      woken.push_back(node->wait->shared_from_this());
   }
 }
 
@@ -31,7 +35,9 @@ void WatchList::wake_all(std::vector<std::shared_ptr<FetchWait>>& woken) {
   }
 }
 
-FetchWait::~FetchWait() { leave(); }
+FetchWait::~FetchWait() {
+  leave();
+}
 
 WatchNode& FetchWait::node(std::shared_ptr<Partition> partition) {
   nodes_.push_back({this, partition.get(), nullptr, nullptr});

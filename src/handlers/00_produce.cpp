@@ -1,13 +1,18 @@
 // Produce (0): appends record batches.
 //
 // Behavior
-// - Every partition fails alone. Its record set is checked outside any lock, then numbered and written under it.
+// - Every partition fails alone. Its record set is checked outside any lock, then numbered and
+// written under it.
 // - acks 0: no answer; an error closes the connection instead, so that the client learns of it.
-// - acks 1 and -1 are the same on one node: written, or synced too where the topic asks for it (flush.messages=1).
-//   Nothing is answered before the high watermark has passed it, and a duplicate waits for its original.
+// - acks 1 and -1 are the same on one node: written, or synced too where the topic asks for it
+// (flush.messages=1).
+//   Nothing is answered before the high watermark has passed it, and a duplicate waits for its
+//   original.
 // - A topic is not created here: clients create it through Metadata, which has the flag for it.
 // Version notes
-// - 3-6 refuse zstd; 8+ carry per-record errors; 10+ name the leader beside NOT_LEADER_OR_FOLLOWER; 13 names topics by id.
+// - 3-6 refuse zstd; 8+ carry per-record errors; 10+ name the leader beside NOT_LEADER_OR_FOLLOWER;
+// 13 names topics by id.
+#include <limits>
 #include <optional>
 
 #include "authorize.hpp"
@@ -26,12 +31,18 @@ using Answer = Response::Topic::Partition;
 
 std::optional<records::Codec> target_codec(coordinator::TopicCompression compression) {
   switch (compression) {
-    case coordinator::TopicCompression::kProducer: return std::nullopt;
-    case coordinator::TopicCompression::kUncompressed: return records::Codec::kNone;
-    case coordinator::TopicCompression::kGzip: return records::Codec::kGzip;
-    case coordinator::TopicCompression::kSnappy: return records::Codec::kSnappy;
-    case coordinator::TopicCompression::kLz4: return records::Codec::kLz4;
-    case coordinator::TopicCompression::kZstd: return records::Codec::kZstd;
+    case coordinator::TopicCompression::kProducer:
+      return std::nullopt;
+    case coordinator::TopicCompression::kUncompressed:
+      return records::Codec::kNone;
+    case coordinator::TopicCompression::kGzip:
+      return records::Codec::kGzip;
+    case coordinator::TopicCompression::kSnappy:
+      return records::Codec::kSnappy;
+    case coordinator::TopicCompression::kLz4:
+      return records::Codec::kLz4;
+    case coordinator::TopicCompression::kZstd:
+      return records::Codec::kZstd;
   }
   return std::nullopt;
 }
@@ -68,17 +79,25 @@ void refuse(Answer& answer, records::Rejection& rejection) {
   }
 }
 
-struct Pending {  // an answer that waits for its records' commit
-  std::size_t topic, partition;
+struct Pending {  // an answer that waits for its records' commit; answers stay where they are
+  Answer* answer;
   broker::Ticket ticket;
 };
+
+/// A compressed batch that inflates past this continues on a helper thread, so that it delays its
+/// own connection only.
+constexpr std::uint64_t kInflateBudget = 4 << 20;
+constexpr std::uint64_t kNoBudget = std::numeric_limits<std::uint64_t>::max();
 
 class Produce {
  public:
   Produce(Context& context, const Request& request)
-      : context_(context), request_(request), by_id_(context.api_version >= 13), topics_(context.broker.topics()) {}
+      : context_(context),
+        request_(request),
+        by_id_(context.api_version >= 13),
+        topics_(context.broker.topics()) {}
 
-  Response run() {
+  void run() {
     response_.responses.reserve(request_.topic_data.size());
     ErrorCode refuse_all = ErrorCode::NONE;
     if (!request_.transactional_id && has_transactional_batch()) {
@@ -97,21 +116,38 @@ class Produce {
         if (is_overridden(topic, partition)) continue;
         Answer& answer = answered.partition_responses.emplace_back();
         answer.index = partition.index;
-        if (refuse_all != ErrorCode::NONE) refuse(answer, refuse_all);
-        else append(found, topic, partition, answer);
+        if (refuse_all != ErrorCode::NONE)
+          refuse(answer, refuse_all);
+        else
+          append(found, topic, partition, answer);
         failed_ |= answer.error_code != ErrorCode::NONE;
       }
     }
-    return std::move(response_);
   }
 
+  /// Batches too large to be inflated on an I/O thread; finish_large() checks and appends them, on
+  /// a helper thread.
+  [[nodiscard]] bool has_large() const noexcept { return !large_.empty(); }
+  void finish_large() {
+    records::Scratch scratch;
+    for (const Large& large : large_) {
+      auto& answer = response_.responses[large.topic].partition_responses[large.partition];
+      check_and_append(large.found, *large.asked, {scratch, kNoBudget}, answer);
+      failed_ |= answer.error_code != ErrorCode::NONE;
+    }
+    large_.clear();
+  }
+
+  [[nodiscard]] Response& response() noexcept { return response_; }
   [[nodiscard]] std::vector<Pending>& pending() noexcept { return pending_; }
   [[nodiscard]] bool failed() const noexcept { return failed_; }
 
  private:
   // Of a partition named twice in one request the last record set counts, as in Kafka.
-  static bool is_overridden(const Request::Topic& topic, const Request::Topic::Partition& partition) {
-    for (const auto* later = &partition + 1; later != topic.partition_data.data() + topic.partition_data.size(); ++later) {
+  static bool is_overridden(const Request::Topic& topic,
+                            const Request::Topic::Partition& partition) {
+    for (const auto* later = &partition + 1;
+         later != topic.partition_data.data() + topic.partition_data.size(); ++later) {
       if (later->index == partition.index) return true;
     }
     return false;
@@ -128,19 +164,37 @@ class Produce {
     return false;
   }
 
-  void append(const broker::TopicPtr& topic, const Request::Topic& named, const Request::Topic::Partition& partition,
-              Answer& answer) {
+  void append(const broker::TopicPtr& topic, const Request::Topic& named,
+              const Request::Topic::Partition& partition, Answer& answer) {
     if (!authorize(context_, Operation::kWrite, ResourceType::kTopic, named.name)) {
       return refuse(answer, ErrorCode::TOPIC_AUTHORIZATION_FAILED);
     }
-    if (!by_id_ && is_internal_topic(named.name)) return refuse(answer, ErrorCode::INVALID_TOPIC_EXCEPTION);
+    if (!by_id_ && is_internal_topic(named.name))
+      return refuse(answer, ErrorCode::INVALID_TOPIC_EXCEPTION);
     const Found found = find_partition(topic, partition.index, missing_topic(by_id_));
     if (found.error != ErrorCode::NONE) return refuse(answer, found.error);
-    if (!partition.records) return refuse(answer, ErrorCode::INVALID_RECORD, "The record set is null.");
-    auto checked =
-        records::check_produce(*partition.records, rules_for(topic->config(), context_), context_.io.scratch());
+    if (!partition.records)
+      return refuse(answer, ErrorCode::INVALID_RECORD, "The record set is null.");
+    check_and_append(found, partition, {context_.io.scratch(), kInflateBudget}, answer);
+  }
+
+  struct Means {
+    records::Scratch& scratch;
+    std::uint64_t inflate_budget;
+  };
+
+  void check_and_append(const Found& found, const Request::Topic::Partition& asked, Means means,
+                        Answer& answer) {
+    records::ProduceRules rules = rules_for(found.topic->config(), context_);
+    rules.inflate_budget = means.inflate_budget;
+    auto checked = records::check_produce(*asked.records, rules, means.scratch);
+    if (!checked && checked.error().over_budget) {
+      large_.push_back({response_.responses.size() - 1, index_of(answer), &asked, found});
+      return;
+    }
     if (!checked) {
-      if (!checked.error().before_append) tell_log_start(*found.partition, checked.error().code, answer);
+      if (!checked.error().before_append)
+        tell_log_start(*found.partition, checked.error().code, answer);
       return refuse(answer, checked.error());
     }
     if (checked->header.is_transactional()) {  // no transactional id is known here
@@ -156,20 +210,24 @@ class Produce {
     answer.log_append_time = appended->log_append_time;
     answer.log_start_offset = appended->log_start;
     if (!appended->committed && request_.acks != 0) {
-      auto& answers = response_.responses.back().partition_responses;
-      const auto at = static_cast<std::size_t>(&answer - answers.data());
-      pending_.push_back({response_.responses.size() - 1, at, {found.partition, appended->last}});
+      pending_.push_back({&answer, {found.partition, appended->last}});
     }
+  }
+
+  [[nodiscard]] std::size_t index_of(const Answer& answer) const {
+    return static_cast<std::size_t>(&answer -
+                                    response_.responses.back().partition_responses.data());
   }
 
   // Kafka tells the log start beside an error, but for those that say nothing about the log.
   static void tell_log_start(broker::Partition& partition, ErrorCode code, Answer& answer) {
     if (code == ErrorCode::CORRUPT_MESSAGE || code == ErrorCode::MESSAGE_TOO_LARGE ||
-        code == ErrorCode::UNKNOWN_TOPIC_OR_PARTITION || code == ErrorCode::NOT_LEADER_OR_FOLLOWER ||
-        code == ErrorCode::KAFKA_STORAGE_ERROR) {
+        code == ErrorCode::UNKNOWN_TOPIC_OR_PARTITION ||
+        code == ErrorCode::NOT_LEADER_OR_FOLLOWER || code == ErrorCode::KAFKA_STORAGE_ERROR) {
       return;
     }
-    const auto start = partition.with_log([](log::Partition& log) { return log.watermarks().log_start; });
+    const auto start =
+        partition.with_log([](log::Partition& log) { return log.watermarks().log_start; });
     if (start) answer.log_start_offset = *start;
   }
 
@@ -178,12 +236,18 @@ class Produce {
   const bool by_id_;
   const std::shared_ptr<const broker::Topics> topics_;
   Response response_;
+  struct Large {
+    std::size_t topic, partition;
+    const Request::Topic::Partition* asked;
+    Found found;
+  };
+  std::vector<Large> large_;
   std::vector<Pending> pending_;
   bool failed_ = false;
 };
 
-broker::Task<void> await_commits(Context& context, const Request& request, std::vector<Pending>& pending,
-                                 Response& response) {
+broker::Task<void> await_commits(Context& context, const Request& request,
+                                 std::vector<Pending>& pending) {
   std::vector<broker::Ticket> tickets;
   tickets.reserve(pending.size());
   for (Pending& wait : pending) tickets.push_back(wait.ticket);
@@ -191,7 +255,7 @@ broker::Task<void> await_commits(Context& context, const Request& request, std::
   co_await context.broker.committed(context, tickets, deadline);
   for (const Pending& wait : pending) {
     const ErrorCode outcome = Broker::outcome(wait.ticket);
-    if (outcome != ErrorCode::NONE) refuse(response.responses[wait.topic].partition_responses[wait.partition], outcome);
+    if (outcome != ErrorCode::NONE) refuse(*wait.answer, outcome);
   }
 }
 
@@ -199,13 +263,17 @@ broker::Task<void> await_commits(Context& context, const Request& request, std::
 
 broker::Task<Response> handle(Context& context, Request request) {
   Produce produce(context, request);
-  Response response = produce.run();
-  if (!produce.pending().empty()) co_await await_commits(context, request, produce.pending(), response);
+  produce.run();
+  if (produce.has_large()) {
+    auto work = [&produce] { produce.finish_large(); };
+    co_await context.broker.on_helper(context, std::move(work));
+  }
+  if (!produce.pending().empty()) co_await await_commits(context, request, produce.pending());
   if (request.acks == 0) {
     context.suppress_response = true;
     context.close_connection = produce.failed();
   }
-  co_return response;
+  co_return std::move(produce.response());
 }
 
 }  // namespace kanal::handlers

@@ -1,14 +1,19 @@
 // Fetch (1): reads record batches, and waits for them.
 //
 // Behavior
-// - Long poll without polling: each round reads every partition; too little, and it parks on a watch that was registered
-//   in the same turn of the partition's lock as the read, until enough bytes came, an error, or max_wait.
+// - Long poll without polling: each round reads every partition; too little, and it parks on a
+// watch that was registered
+//   in the same turn of the partition's lock as the read, until enough bytes came, an error, or
+//   max_wait.
 // - Batches go out whole, as stored; the first one of an answer always, however large.
-// - An unknown topic beside idle partitions waits with them; alone it is answered at once (as Kafka does).
-// - Cold bytes are loaded on a helper thread, then the read is repeated: a slow disk delays this answer only.
+// - An unknown topic beside idle partitions waits with them; alone it is answered at once (as Kafka
+// does).
+// - Cold bytes are loaded on a helper thread, then the read is repeated: a slow disk delays this
+// answer only.
 // - Sessions (KIP-227): fetch_plan.cpp.
 // Version notes
-// - 5 log start, 7 sessions, 9 leader epochs, 12 diverging epochs (KIP-595), 13 topic ids, 16 node endpoints.
+// - 5 log start, 7 sessions, 9 leader epochs, 12 diverging epochs (KIP-595), 13 topic ids, 16 node
+// endpoints.
 #include <algorithm>
 
 #include "authorize.hpp"
@@ -50,7 +55,9 @@ class Reading {  // one round over the plan; may stop at cold bytes and go on fr
   /// Cold bytes could not be loaded: this partition fails, the others go on.
   void give_up(const Error& error) { refuse(plan_.partitions[next_++].answer, error.code); }
 
-  [[nodiscard]] bool enough() const { return failed_ || !anything_to_wait_for_ || bytes_ >= wants_.min_bytes; }
+  [[nodiscard]] bool enough() const {
+    return failed_ || !anything_to_wait_for_ || bytes_ >= wants_.min_bytes;
+  }
 
  private:
   void refuse(Response::Topic::Partition& answer, ErrorCode code) {
@@ -72,15 +79,17 @@ class Reading {  // one round over the plan; may stop at cold bytes and go on fr
     const std::int64_t max_bytes = std::min<std::int64_t>(room_, planned.asked.max_bytes);
     if (auto epoch = planned.partition->check_epoch(claimed); !epoch) {
       refuse(answer, epoch.error().code);
-      if (epoch.error().code == ErrorCode::FENCED_LEADER_EPOCH && context_.api_version >= 16) name_leader(answer);
+      if (epoch.error().code == ErrorCode::FENCED_LEADER_EPOCH && context_.api_version >= 16)
+        name_leader(answer);
       return std::nullopt;
     }
     if (planned.asked.last_fetched_epoch.value() >= 0 && diverges(planned)) return std::nullopt;
     const bool readable = max_bytes >= 0;
-    const log::FetchLimits limits{readable ? static_cast<std::uint32_t>(max_bytes) : 0, readable && bytes_ == 0,
-                                  wants_.read_committed};
+    const log::FetchLimits limits{readable ? static_cast<std::uint32_t>(max_bytes) : 0,
+                                  readable && bytes_ == 0, wants_.read_committed};
     const std::size_t first_slice = context_.slices.size();
-    auto outcome = planned.partition->read(planned.asked.fetch_offset, limits, context_.slices, wait_);
+    auto outcome =
+        planned.partition->read(planned.asked.fetch_offset, limits, context_.slices, wait_);
     if (!outcome) {
       context_.slices.resize(first_slice);
       if (const auto* miss = std::get_if<log::Miss>(&outcome.error())) return *miss;
@@ -126,7 +135,8 @@ class Reading {  // one round over the plan; may stop at cold bytes and go on fr
     if (seen->end.end_offset == kNoOffset || seen->end.epoch == kNoLeaderEpoch) {
       return refuse(planned.answer, ErrorCode::OFFSET_OUT_OF_RANGE), true;
     }
-    if (seen->end.epoch >= planned.asked.last_fetched_epoch && seen->end.end_offset >= planned.asked.fetch_offset) {
+    if (seen->end.epoch >= planned.asked.last_fetched_epoch &&
+        seen->end.end_offset >= planned.asked.fetch_offset) {
       return false;
     }
     fill(planned.answer, seen->marks);
@@ -146,7 +156,8 @@ class Reading {  // one round over the plan; may stop at cold bytes and go on fr
   bool anything_to_wait_for_ = false;
 };
 
-broker::Task<bool> read_round(Context& context, FetchPlan& plan, const Wants& wants, broker::FetchWait* wait) {
+broker::Task<bool> read_round(Context& context, FetchPlan& plan, const Wants& wants,
+                              broker::FetchWait* wait) {
   Reading reading(context, plan, wants, wait);
   while (const std::optional<log::Miss> miss = reading.run()) {
     const Result<void> loaded = co_await context.broker.load(context, *miss);
@@ -155,7 +166,8 @@ broker::Task<bool> read_round(Context& context, FetchPlan& plan, const Wants& wa
   co_return reading.enough();
 }
 
-broker::Task<void> read_until_enough(Context& context, FetchPlan& plan, const Wants& wants, Time deadline) {
+broker::Task<void> read_until_enough(Context& context, FetchPlan& plan, const Wants& wants,
+                                     Time deadline) {
   const Clock& clock = context.broker.clock();
   for (;;) {
     if (co_await read_round(context, plan, wants, nullptr)) co_return;
@@ -168,7 +180,8 @@ broker::Task<void> read_until_enough(Context& context, FetchPlan& plan, const Wa
   }
 }
 
-/// What Kafka answers to an isolation level it does not know: the error for the request and, by name, for each partition.
+/// What Kafka answers to an isolation level it does not know: the error for the request and, by
+/// name, for each partition.
 Response refuse_request(const Context& context, const Request& request) {
   Response response;
   response.error_code = ErrorCode::UNKNOWN_SERVER_ERROR;
@@ -178,7 +191,8 @@ Response refuse_request(const Context& context, const Request& request) {
     auto& answered = response.responses.emplace_back();
     answered.topic = std::string(topic.topic);
     for (const auto& partition : topic.partitions) {
-      answered.partitions.push_back(unreadable(partition.partition, ErrorCode::UNKNOWN_SERVER_ERROR));
+      answered.partitions.push_back(
+          unreadable(partition.partition, ErrorCode::UNKNOWN_SERVER_ERROR));
     }
   }
   return response;
@@ -213,7 +227,8 @@ broker::Task<Response> handle(Context& context, Request request) {
   Wants wants;
   wants.max_bytes = std::min(request.max_bytes, cap);
   wants.min_bytes = std::min<std::int64_t>(request.min_bytes, wants.max_bytes);
-  wants.as_replica = request.replica_id.value() >= 0 || request.replica_state.replica_id.value() >= 0;
+  wants.as_replica =
+      request.replica_id.value() >= 0 || request.replica_state.replica_id.value() >= 0;
   wants.read_committed = request.isolation_level == 1;
   const Time deadline = context.broker.clock().now() + request.max_wait;
   co_await read_until_enough(context, plan, wants, deadline);

@@ -1,11 +1,16 @@
-// ListOffsets (2): the offset for a point in time, exact to the record, or for one of Kafka's special times.
+// ListOffsets (2): the offset for a point in time, exact to the record, or for one of Kafka's
+// special times.
 //
 // Behavior
-// - -1 latest (of committed records; of stable ones under read committed), -2 earliest, -3 the record with the largest
-//   timestamp, -4 earliest kept locally (= earliest here), -5 and -6 ask about remote storage: offset -1, no error.
-// - By time: the first record at or after it, in offset order, also where timestamps are out of order.
+// - -1 latest (of committed records; of stable ones under read committed), -2 earliest, -3 the
+// record with the largest
+//   timestamp, -4 earliest kept locally (= earliest here), -5 and -6 ask about remote storage:
+//   offset -1, no error.
+// - By time: the first record at or after it, in offset order, also where timestamps are out of
+// order.
 // - The leader epoch of an answer is that of the record it names.
-// - A partition named twice is answered once, with INVALID_REQUEST; a special time that this version does not know with
+// - A partition named twice is answered once, with INVALID_REQUEST; a special time that this
+// version does not know with
 //   UNSUPPORTED_VERSION.
 // Version notes
 // - 7 knows -3, 8 -4, 9 -5, 11 -6.
@@ -26,8 +31,8 @@ using Response = wire::ListOffsetsResponse;
 using Asked = Request::Topic::Partition;
 using Answer = Response::Topic::Partition;
 
-constexpr std::int64_t kLatest = -1, kEarliest = -2, kMaxTimestamp = -3, kEarliestLocal = -4, kLatestTiered = -5,
-                       kEarliestPendingUpload = -6;
+constexpr std::int64_t kLatest = -1, kEarliest = -2, kMaxTimestamp = -3, kEarliestLocal = -4,
+                       kLatestTiered = -5, kEarliestPendingUpload = -6;
 
 bool knows(std::int64_t timestamp, std::int16_t version) {
   if (timestamp >= kEarliest) return true;
@@ -86,12 +91,13 @@ Task<Result<Buffer>> read_batch(Context& context, broker::Partition& partition, 
 
 using Position = std::optional<log::TimePosition>;
 
-/// The first batch with a max timestamp of at least `timestamp`; without one, the first with the largest.
-Task<Result<Position>> find_batch(Context& context, broker::Partition& partition, std::optional<Timestamp> timestamp) {
+/// The first batch with a max timestamp of at least `timestamp`; without one, the first with the
+/// largest.
+Task<Result<Position>> find_batch(Context& context, broker::Partition& partition,
+                                  std::optional<Timestamp> timestamp) {
   for (;;) {
-    auto found = partition.with_log([&](log::Partition& log) {
-      return timestamp ? log.find(*timestamp) : log.find_max();
-    });
+    auto found = partition.with_log(
+        [&](log::Partition& log) { return timestamp ? log.find(*timestamp) : log.find_max(); });
     if (!found) co_return std::unexpected(found.error());
     if (*found) co_return **found;
     const auto* miss = std::get_if<log::Miss>(&found->error());
@@ -101,10 +107,12 @@ Task<Result<Position>> find_batch(Context& context, broker::Partition& partition
   }
 }
 
-/// The record for `timestamp`, walking on from the first batch that may hold it: that one may hold it only before the
-/// log start.
-Task<Result<std::optional<records::TimedOffset>>> find_record(Context& context, broker::Partition& partition,
-                                                              Timestamp timestamp, const Marks& seen) {
+/// The record for `timestamp`, walking on from the first batch that may hold it: that one may hold
+/// it only before the log start.
+Task<Result<std::optional<records::TimedOffset>>> find_record(Context& context,
+                                                              broker::Partition& partition,
+                                                              Timestamp timestamp,
+                                                              const Marks& seen) {
   using Outcome = Result<std::optional<records::TimedOffset>>;
   auto position = co_await find_batch(context, partition, timestamp);
   if (!position) co_return std::unexpected(position.error());
@@ -116,7 +124,8 @@ Task<Result<std::optional<records::TimedOffset>>> find_record(Context& context, 
     const auto header = records::parse_header(*bytes);
     if (!header) co_return std::unexpected(header.error());
     if (header->max_timestamp >= timestamp) {
-      Outcome found = records::find_by_time(*bytes, timestamp, seen.marks.log_start, context.io.scratch());
+      Outcome found =
+          records::find_by_time(*bytes, timestamp, seen.marks.log_start, context.io.scratch());
       if (!found || *found) co_return found;
     }
     next = header->last_offset() + 1;
@@ -124,10 +133,12 @@ Task<Result<std::optional<records::TimedOffset>>> find_record(Context& context, 
   co_return std::optional<records::TimedOffset>();
 }
 
-/// -3: the first record with the largest timestamp of those that can be fetched. (Where DeleteRecords cut it, Kafka goes
-/// on naming the deleted one.) One batch is read, but where the log start cuts the batch with the largest timestamp
-/// between its records: then the headers of all later ones decide.
-Task<Result<std::optional<records::TimedOffset>>> find_largest(Context& context, broker::Partition& partition,
+/// -3: the first record with the largest timestamp of those that can be fetched. (Where
+/// DeleteRecords cut it, Kafka goes on naming the deleted one.) One batch is read, but where the
+/// log start cuts the batch with the largest timestamp between its records: then the headers of all
+/// later ones decide.
+Task<Result<std::optional<records::TimedOffset>>> find_largest(Context& context,
+                                                               broker::Partition& partition,
                                                                const Marks& seen) {
   auto position = co_await find_batch(context, partition, std::nullopt);
   if (!position) co_return std::unexpected(position.error());
@@ -150,10 +161,13 @@ Task<Result<std::optional<records::TimedOffset>>> find_largest(Context& context,
   co_return largest;
 }
 
-Task<void> fill_by_time(Context& context, broker::Partition& partition, const Asked& asked, Marks seen, Answer& answer) {
+Task<void> fill_by_time(Context& context, broker::Partition& partition, const Asked& asked,
+                        Marks seen, Answer& answer) {
   Result<std::optional<records::TimedOffset>> found;
-  if (asked.timestamp.value() == kMaxTimestamp) found = co_await find_largest(context, partition, seen);
-  else found = co_await find_record(context, partition, asked.timestamp, seen);
+  if (asked.timestamp.value() == kMaxTimestamp)
+    found = co_await find_largest(context, partition, seen);
+  else
+    found = co_await find_record(context, partition, asked.timestamp, seen);
   if (!found) {
     answer.error_code = found.error().code;
     co_return;
@@ -161,12 +175,15 @@ Task<void> fill_by_time(Context& context, broker::Partition& partition, const As
   if (!*found || (*found)->offset >= seen.marks.high_watermark) co_return;  // nothing there: -1, -1
   answer.timestamp = (*found)->timestamp;
   answer.offset = (*found)->offset;
-  const auto epoch = partition.with_log([&](log::Partition& log) { return log.epoch_at(answer.offset); });
+  const auto epoch =
+      partition.with_log([&](log::Partition& log) { return log.epoch_at(answer.offset); });
   if (epoch) answer.leader_epoch = *epoch;
 }
 
-Task<void> answer_one(Context& context, broker::TopicPtr topic, const Asked& asked, bool read_committed, Answer& answer) {
-  const Found found = find_partition(std::move(topic), asked.partition_index, ErrorCode::UNKNOWN_TOPIC_OR_PARTITION);
+Task<void> answer_one(Context& context, broker::TopicPtr topic, const Asked& asked,
+                      bool read_committed, Answer& answer) {
+  const Found found = find_partition(std::move(topic), asked.partition_index,
+                                     ErrorCode::UNKNOWN_TOPIC_OR_PARTITION);
   answer.error_code = found.error;
   if (found.error != ErrorCode::NONE) co_return;
   if (auto epoch = found.partition->check_epoch(asked.current_leader_epoch); !epoch) {
@@ -182,8 +199,10 @@ Task<void> answer_one(Context& context, broker::TopicPtr topic, const Asked& ask
     co_return;
   }
   const std::int64_t timestamp = asked.timestamp.value();
-  if (timestamp >= 0 || timestamp == kMaxTimestamp) co_await fill_by_time(context, *found.partition, asked, *seen, answer);
-  else fill_special(answer, timestamp, *seen, read_committed);
+  if (timestamp >= 0 || timestamp == kMaxTimestamp)
+    co_await fill_by_time(context, *found.partition, asked, *seen, answer);
+  else
+    fill_special(answer, timestamp, *seen, read_committed);
 }
 
 }  // namespace
@@ -204,10 +223,15 @@ Task<Response> handle(Context& context, Request request) {
       if (named == 0) continue;  // a repetition that has its answer
       Answer& answer = answered.partitions.emplace_back();
       answer.partition_index = asked.partition_index;
-      if (named > 1) answer.error_code = ErrorCode::INVALID_REQUEST;
-      else if (!knows(asked.timestamp.value(), context.api_version)) answer.error_code = ErrorCode::UNSUPPORTED_VERSION;
-      else if (!isolation_known) answer.error_code = ErrorCode::UNKNOWN_SERVER_ERROR;  // as Kafka
-      else co_await answer_one(context, topics->find(topic.name), asked, request.isolation_level == 1, answer);
+      if (named > 1)
+        answer.error_code = ErrorCode::INVALID_REQUEST;
+      else if (!knows(asked.timestamp.value(), context.api_version))
+        answer.error_code = ErrorCode::UNSUPPORTED_VERSION;
+      else if (!isolation_known)
+        answer.error_code = ErrorCode::UNKNOWN_SERVER_ERROR;  // as Kafka
+      else
+        co_await answer_one(context, topics->find(topic.name), asked, request.isolation_level == 1,
+                            answer);
       named = named > 1 ? 0 : named;
     }
     if (answered.partitions.empty()) response.topics.pop_back();

@@ -1,11 +1,14 @@
-// Metadata (3): the broker, its topics and their leaders; the one request that may create a topic by asking for it.
+// Metadata (3): the broker, its topics and their leaders; the one request that may create a topic
+// by asking for it.
 //
 // Behavior
-// - Where the setting and the request allow it, a missing topic is created before the answer leaves; this first answer
+// - Where the setting and the request allow it, a missing topic is created before the answer
+// leaves; this first answer
 //   still says UNKNOWN_TOPIC_OR_PARTITION, as Kafka's, and the next one has the topic.
 // - The broker's address is that of the listener the request came in on.
 // Version notes
-// - 0: an empty list asks for all; 1+: null does. 10-11 refuse ids and null names (INVALID_REQUEST for every topic);
+// - 0: an empty list asks for all; 1+: null does. 10-11 refuse ids and null names (INVALID_REQUEST
+// for every topic);
 //   12+ finds by id. 8-10 may ask for the cluster's allowed operations, 8+ for the topics'.
 #include <algorithm>
 
@@ -37,7 +40,8 @@ void add_topic(Context& context, const broker::Topic& topic, Response& response)
   }
 }
 
-void add_missing(Response& response, std::optional<std::string> name, const Uuid& id, ErrorCode error) {
+void add_missing(Response& response, std::optional<std::string> name, const Uuid& id,
+                 ErrorCode error) {
   auto& entry = response.topics.emplace_back();
   entry.error_code = error;
   entry.is_internal = name && is_internal_topic(*name);
@@ -76,13 +80,16 @@ std::vector<std::string_view> distinct_names(const Request& request) {
   return names;
 }
 
-void add_by_ids(Context& context, const Request& request, const broker::Topics& topics, Response& response) {
+void add_by_ids(Context& context, const Request& request, const broker::Topics& topics,
+                Response& response) {
   std::vector<Uuid> seen;
   for (const auto& asked : *request.topics) {
     if (asked.topic_id.is_zero() || std::ranges::find(seen, asked.topic_id) != seen.end()) continue;
     seen.push_back(asked.topic_id);
-    if (const auto topic = topics.find(asked.topic_id)) add_topic(context, *topic, response);
-    else add_missing(response, std::nullopt, asked.topic_id, ErrorCode::UNKNOWN_TOPIC_ID);
+    if (const auto topic = topics.find(asked.topic_id))
+      add_topic(context, *topic, response);
+    else
+      add_missing(response, std::nullopt, asked.topic_id, ErrorCode::UNKNOWN_TOPIC_ID);
   }
 }
 
@@ -101,20 +108,26 @@ Task<void> create_missing(Context& context, std::vector<std::string> missing, Re
   for (std::size_t i = 0; i < missing.size(); ++i) {
     // Created or refused, Kafka's answer is the same; only a broken disk is worth another one.
     const bool broken = !replies[i] && replies[i].error().code == ErrorCode::KAFKA_STORAGE_ERROR;
-    add_missing(response, missing[i], {}, broken ? replies[i].error().code : ErrorCode::UNKNOWN_TOPIC_OR_PARTITION);
+    add_missing(response, missing[i], {},
+                broken ? replies[i].error().code : ErrorCode::UNKNOWN_TOPIC_OR_PARTITION);
   }
 }
 
-Task<void> add_by_names(Context& context, const Request& request, std::shared_ptr<const broker::Topics> topics,
-                        Response& response) {
-  const bool create = request.allow_auto_topic_creation && context.broker.config()->auto_create_topics;
+Task<void> add_by_names(Context& context, const Request& request,
+                        std::shared_ptr<const broker::Topics> topics, Response& response) {
+  const bool create =
+      request.allow_auto_topic_creation && context.broker.config()->auto_create_topics;
   std::vector<std::string> missing;
   for (const std::string_view name : distinct_names(request)) {
     const auto topic = topics->find(name);
-    if (topic != nullptr) add_topic(context, *topic, response);
-    else if (!check_topic_name(name)) add_missing(response, std::string(name), {}, ErrorCode::INVALID_TOPIC_EXCEPTION);
-    else if (create && !is_internal_topic(name)) missing.emplace_back(name);
-    else add_missing(response, std::string(name), {}, ErrorCode::UNKNOWN_TOPIC_OR_PARTITION);
+    if (topic != nullptr)
+      add_topic(context, *topic, response);
+    else if (!check_topic_name(name))
+      add_missing(response, std::string(name), {}, ErrorCode::INVALID_TOPIC_EXCEPTION);
+    else if (create && !is_internal_topic(name))
+      missing.emplace_back(name);
+    else
+      add_missing(response, std::string(name), {}, ErrorCode::UNKNOWN_TOPIC_OR_PARTITION);
   }
   if (!missing.empty()) co_await create_missing(context, std::move(missing), response);
 }
@@ -137,12 +150,18 @@ Task<Response> handle(Context& context, Request request) {
 
   const auto topics = context.broker.topics();
   const bool all = !request.topics || (context.api_version == 0 && request.topics->empty());
-  const bool by_id = !all && std::ranges::any_of(*request.topics, [](const auto& t) { return !t.topic_id.is_zero(); });
-  if (all) topics->for_each([&](const broker::TopicPtr& topic) { add_topic(context, *topic, response); });
-  else if (by_id) add_by_ids(context, request, *topics, response);
-  else co_await add_by_names(context, request, topics, response);
+  const bool by_id = !all && std::ranges::any_of(*request.topics, [](const auto& t) {
+    return !t.topic_id.is_zero();
+  });
+  if (all)
+    topics->for_each([&](const broker::TopicPtr& topic) { add_topic(context, *topic, response); });
+  else if (by_id)
+    add_by_ids(context, request, *topics, response);
+  else
+    co_await add_by_names(context, request, topics, response);
 
-  if (request.include_cluster_authorized_operations) response.cluster_authorized_operations = kClusterOperations;
+  if (request.include_cluster_authorized_operations)
+    response.cluster_authorized_operations = kClusterOperations;
   if (request.include_topic_authorized_operations) {
     for (auto& topic : response.topics) {
       if (topic.name) topic.topic_authorized_operations = kTopicOperations;

@@ -1,4 +1,5 @@
-// FindCoordinator (10): which broker coordinates a group or a transaction. On one node it is always this one.
+// FindCoordinator (10): which broker coordinates a group or a transaction. On one node it is always
+// this one.
 //
 // Version notes
 // - 0 groups only; 1+ a key type; 4+ many keys in one request, each answered for itself.

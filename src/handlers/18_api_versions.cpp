@@ -1,7 +1,9 @@
-// ApiVersions (18): what this broker serves. Unknown versions never get here: dispatch answers them with version 0.
+// ApiVersions (18): what this broker serves. Unknown versions never get here: dispatch answers them
+// with version 0.
 //
 // Version notes
-// - 3+ names the client's software, which must look like a name (KIP-511); 5 names the cluster and node it means to
+// - 3+ names the client's software, which must look like a name (KIP-511); 5 names the cluster and
+// node it means to
 //   talk to, both or none: REBOOTSTRAP_REQUIRED if it is another one (KIP-1242).
 #include <algorithm>
 
@@ -24,13 +26,14 @@ bool is_software_name(std::string_view text) {
 }
 
 ErrorCode check(const broker::Context& context, const wire::ApiVersionsRequest& request) {
-  if (context.api_version >= 3 &&
-      !(is_software_name(request.client_software_name) && is_software_name(request.client_software_version))) {
+  if (context.api_version >= 3 && !(is_software_name(request.client_software_name) &&
+                                    is_software_name(request.client_software_version))) {
     return ErrorCode::INVALID_REQUEST;
   }
-  if (request.cluster_id.has_value() != (request.node_id != NodeId(-1))) return ErrorCode::INVALID_REQUEST;
-  if (request.cluster_id &&
-      (*request.cluster_id != context.broker.cluster_id() || request.node_id != context.broker.node_id())) {
+  if (request.cluster_id.has_value() != (request.node_id != NodeId(-1)))
+    return ErrorCode::INVALID_REQUEST;
+  if (request.cluster_id && (*request.cluster_id != context.broker.cluster_id() ||
+                             request.node_id != context.broker.node_id())) {
     return ErrorCode::REBOOTSTRAP_REQUIRED;
   }
   return ErrorCode::NONE;
@@ -38,7 +41,8 @@ ErrorCode check(const broker::Context& context, const wire::ApiVersionsRequest& 
 
 }  // namespace
 
-broker::Task<wire::ApiVersionsResponse> handle(broker::Context& context, wire::ApiVersionsRequest request) {
+broker::Task<wire::ApiVersionsResponse> handle(broker::Context& context,
+                                               wire::ApiVersionsRequest request) {
   wire::ApiVersionsResponse response;
   response.error_code = check(context, request);
   if (response.error_code != ErrorCode::NONE) co_return response;

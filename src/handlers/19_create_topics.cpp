@@ -1,7 +1,8 @@
 // CreateTopics (19): stored and synced before it is answered; the topic can be used at once.
 //
 // Behavior
-// - Each topic fails alone. A name twice in one request is INVALID_REQUEST, once. A timeout of 0 or less is
+// - Each topic fails alone. A name twice in one request is INVALID_REQUEST, once. A timeout of 0 or
+// less is
 //   REQUEST_TIMED_OUT and nothing happens, as in Kafka.
 // - validate_only runs every check and changes nothing.
 // Version notes
@@ -20,7 +21,8 @@ using broker::Context;
 using Request = wire::CreateTopicsRequest;
 using Response = wire::CreateTopicsResponse;
 
-coordinator::CreateTopic command_for(Context& context, const Request& request, const Request::Topic& topic) {
+coordinator::CreateTopic command_for(Context& context, const Request& request,
+                                     const Request::Topic& topic) {
   coordinator::CreateTopic command;
   command.name = std::string(topic.name);
   command.partitions = topic.num_partitions;
@@ -60,7 +62,8 @@ void describe(Context& context, const coordinator::TopicEntry& topic, Response::
   }
 }
 
-void answer(Context& context, const std::string& name, const coordinator::CatalogReply& reply, Response& response) {
+void answer(Context& context, const std::string& name, const coordinator::CatalogReply& reply,
+            Response& response) {
   if (!reply) return refuse(response, name, reply.error().code, reply.error().detail);
   auto& entry = response.topics.emplace_back();
   entry.name = name;
@@ -76,15 +79,19 @@ broker::Task<Response> handle(Context& context, Request request) {
   std::vector<coordinator::CreateTopic> creations;
   for (const auto& topic : request.topics) {
     if (times[topic.name] > 1) continue;
-    if (!is_internal_topic(topic.name)) creations.push_back(command_for(context, request, topic));
-    else refuse(response, topic.name, ErrorCode::TOPIC_ALREADY_EXISTS, "The name belongs to a topic of Kafka's own.");
+    if (!is_internal_topic(topic.name))
+      creations.push_back(command_for(context, request, topic));
+    else
+      refuse(response, topic.name, ErrorCode::TOPIC_ALREADY_EXISTS,
+             "The name belongs to a topic of Kafka's own.");
   }
   const auto refuse_creations = [&](ErrorCode code, const std::string& why) {
     for (const auto& creation : creations) refuse(response, creation.name, code, why);
     creations.clear();
   };
   if (request.timeout.count() <= 0) refuse_creations(ErrorCode::REQUEST_TIMED_OUT, {});
-  if (auto fits = coordinator::check_partitions_of_request(creations, *context.broker.config()); !fits) {
+  if (auto fits = coordinator::check_partitions_of_request(creations, *context.broker.config());
+      !fits) {
     refuse_creations(fits.error().code, fits.error().detail);
   }
   if (!creations.empty()) {

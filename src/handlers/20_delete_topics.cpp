@@ -1,8 +1,9 @@
-// DeleteTopics (20): the catalog's record is synced, the files are renamed away, then it is answered; a topic made again
-// under the same name has a new id and never meets the old bytes.
+// DeleteTopics (20): the catalog's record is synced, the files are renamed away, then it is
+// answered; a topic made again under the same name has a new id and never meets the old bytes.
 //
 // Behavior
-// - Each topic fails alone. Named twice, or by name and by its id: INVALID_REQUEST. A timeout of 0 or less is
+// - Each topic fails alone. Named twice, or by name and by its id: INVALID_REQUEST. A timeout of 0
+// or less is
 //   REQUEST_TIMED_OUT and nothing happens.
 // Version notes
 // - 6 names topics by name or id; the answer to an id has both.
@@ -34,7 +35,8 @@ class Deletion {
   std::vector<coordinator::CatalogCommand> plan() {
     refuse_misnamed();
     for (const auto& [name, count] : names_) {
-      if (count > 1) refuse(std::string(name), {}, ErrorCode::INVALID_REQUEST, "Duplicate topic name.");
+      if (count > 1)
+        refuse(std::string(name), {}, ErrorCode::INVALID_REQUEST, "Duplicate topic name.");
     }
     for (const auto& [id, count] : ids_) {
       if (count > 1) refuse(std::nullopt, id, ErrorCode::INVALID_REQUEST, "Duplicate topic id.");
@@ -42,8 +44,11 @@ class Deletion {
     const auto topics = context_.broker.topics();
     for (const auto& [id, count] : ids_) {
       const auto topic = count == 1 ? topics->find(id) : nullptr;
-      if (topic != nullptr) found_.emplace(id, topic->name());
-      else if (count == 1) refuse(std::nullopt, id, ErrorCode::UNKNOWN_TOPIC_ID, "This server does not host this topic ID.");
+      if (topic != nullptr)
+        found_.emplace(id, topic->name());
+      else if (count == 1)
+        refuse(std::nullopt, id, ErrorCode::UNKNOWN_TOPIC_ID,
+               "This server does not host this topic ID.");
     }
     for (const auto& [name, count] : names_) {
       if (count == 1) find_by_name(*topics, name);
@@ -57,7 +62,8 @@ class Deletion {
     std::size_t next = 0;
     for (const auto& [id, name] : found_) {
       const auto& reply = replies[next++];
-      refuse(name, id, reply ? ErrorCode::NONE : reply.error().code, reply ? std::string() : reply.error().detail);
+      refuse(name, id, reply ? ErrorCode::NONE : reply.error().code,
+             reply ? std::string() : reply.error().detail);
     }
     return std::move(response_);
   }
@@ -78,7 +84,8 @@ class Deletion {
         refuse(std::string(*topic.name), topic.topic_id, ErrorCode::INVALID_REQUEST,
                "You may not specify both topic name and topic id.");
       } else if (!topic.name && topic.topic_id.is_zero()) {
-        refuse(std::nullopt, {}, ErrorCode::INVALID_REQUEST, "Neither topic name nor id were specified.");
+        refuse(std::nullopt, {}, ErrorCode::INVALID_REQUEST,
+               "Neither topic name nor id were specified.");
       }
     }
   }
@@ -107,7 +114,8 @@ class Deletion {
     found_.emplace(topic->id(), std::string(name));
   }
 
-  void refuse(std::optional<std::string> name, const Uuid& id, ErrorCode code, std::string message) {
+  void refuse(std::optional<std::string> name, const Uuid& id, ErrorCode code,
+              std::string message) {
     auto& entry = response_.responses.emplace_back();
     entry.name = std::move(name);
     entry.topic_id = id;
@@ -124,7 +132,8 @@ class Deletion {
 };
 
 /// Every topic as it was named, with one error for all.
-Response refuse_all(const Request& request, ErrorCode code, const std::optional<std::string>& message) {
+Response refuse_all(const Request& request, ErrorCode code,
+                    const std::optional<std::string>& message) {
   Response response;
   const auto add = [&](std::optional<std::string> name, const Uuid& id) {
     auto& entry = response.responses.emplace_back();
@@ -144,7 +153,8 @@ Response refuse_all(const Request& request, ErrorCode code, const std::optional<
 
 broker::Task<Response> handle(Context& context, Request request) {
   if (!context.broker.config()->delete_topic) {
-    const ErrorCode code = context.api_version < 3 ? ErrorCode::INVALID_REQUEST : ErrorCode::TOPIC_DELETION_DISABLED;
+    const ErrorCode code =
+        context.api_version < 3 ? ErrorCode::INVALID_REQUEST : ErrorCode::TOPIC_DELETION_DISABLED;
     co_return refuse_all(request, code, "Topic deletion is disabled (delete.topic.enable=false).");
   }
   Deletion deletion(context, request);
@@ -153,7 +163,8 @@ broker::Task<Response> handle(Context& context, Request request) {
   }
   std::vector<coordinator::CatalogCommand> commands = deletion.plan();
   std::vector<coordinator::CatalogReply> replies;
-  if (!commands.empty()) replies = co_await context.broker.change_catalog(context, std::move(commands));
+  if (!commands.empty())
+    replies = co_await context.broker.change_catalog(context, std::move(commands));
   co_return deletion.finish(replies);
 }
 

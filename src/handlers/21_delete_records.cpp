@@ -1,8 +1,11 @@
-// DeleteRecords (21): moves the log start; what lies below it can no longer be read, also after a restart.
+// DeleteRecords (21): moves the log start; what lies below it can no longer be read, also after a
+// restart.
 //
 // Behavior
-// - -1 is the high watermark; an offset outside [log start .. high watermark] moves nothing below the log start and is
-//   OFFSET_OUT_OF_RANGE above the high watermark. The answer's low watermark is the log start that holds now.
+// - -1 is the high watermark; an offset outside [log start .. high watermark] moves nothing below
+// the log start and is
+//   OFFSET_OUT_OF_RANGE above the high watermark. The answer's low watermark is the log start that
+//   holds now.
 // - A partition named twice is answered once, with the last offset named.
 // - Only topics that delete: a purely compacted one is POLICY_VIOLATION, as in Kafka.
 #include <map>
@@ -24,7 +27,8 @@ Result<Offset> trim(broker::Partition& partition, Offset asked) {
   auto trimmed = partition.with_log([&](log::Partition& log) -> Result<Offset> {
     const log::Watermarks marks = log.watermarks();
     const Offset start = asked == kNoOffset ? marks.high_watermark : asked;
-    if (start < Offset(0) || start > marks.high_watermark) return fail(ErrorCode::OFFSET_OUT_OF_RANGE);
+    if (start < Offset(0) || start > marks.high_watermark)
+      return fail(ErrorCode::OFFSET_OUT_OF_RANGE);
     if (start <= marks.log_start) return marks.log_start;
     if (auto moved = log.trim(start); !moved) return std::unexpected(moved.error());
     return log.watermarks().log_start;
@@ -33,8 +37,10 @@ Result<Offset> trim(broker::Partition& partition, Offset asked) {
   return *trimmed;
 }
 
-Result<Offset> delete_up_to(const broker::Topics& topics, std::string_view name, PartitionIndex index, Offset start) {
-  const Found found = find_partition(topics.find(name), index, ErrorCode::UNKNOWN_TOPIC_OR_PARTITION);
+Result<Offset> delete_up_to(const broker::Topics& topics, std::string_view name,
+                            PartitionIndex index, Offset start) {
+  const Found found =
+      find_partition(topics.find(name), index, ErrorCode::UNKNOWN_TOPIC_OR_PARTITION);
   if (is_internal_topic(name)) return fail(ErrorCode::INVALID_TOPIC_EXCEPTION);
   if (found.error != ErrorCode::NONE) return fail(found.error);
   if (!found.topic->config().cleanup_delete) return fail(ErrorCode::POLICY_VIOLATION);
@@ -48,7 +54,8 @@ broker::Task<Response> handle(Context& context, Request request) {
   const auto topics = context.broker.topics();
   std::map<std::string_view, std::map<PartitionIndex, Offset>> asked;
   for (const auto& topic : request.topics) {
-    for (const auto& partition : topic.partitions) asked[topic.name][partition.partition_index] = partition.offset;
+    for (const auto& partition : topic.partitions)
+      asked[topic.name][partition.partition_index] = partition.offset;
   }
   auto work = [&] {
     for (const auto& [name, partitions] : asked) {

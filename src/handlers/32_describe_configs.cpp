@@ -1,7 +1,8 @@
 // DescribeConfigs (32): the settings of topics and of the broker, with where each value comes from.
 //
 // Behavior
-// - Each resource fails alone. BROKER "" is the cluster default: what was set for all brokers while running.
+// - Each resource fails alone. BROKER "" is the cluster default: what was set for all brokers while
+// running.
 // - A list of keys filters the answer; null or an empty one asks for all.
 // Version notes
 // - 1+ synonyms where asked for; 3+ type and, where asked for, documentation.
@@ -33,12 +34,14 @@ Result<Entries> describe_broker(Context& context, std::string_view name) {
   std::int32_t id = 0;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), id);
   if (error != std::errc{} || end != name.data() + name.size()) {
-    return fail(ErrorCode::INVALID_REQUEST, "A broker is named by its id, or by nothing for the cluster default; '" +
-                                                std::string(name) + "' is not a number.");
+    return fail(ErrorCode::INVALID_REQUEST,
+                "A broker is named by its id, or by nothing for the cluster default; '" +
+                    std::string(name) + "' is not a number.");
   }
   if (NodeId(id) != context.broker.node_id()) {
-    return fail(ErrorCode::INVALID_REQUEST, "This is broker " + std::to_string(context.broker.node_id().value()) +
-                                                ", it cannot describe broker " + std::to_string(id) + ".");
+    return fail(ErrorCode::INVALID_REQUEST,
+                "This is broker " + std::to_string(context.broker.node_id().value()) +
+                    ", it cannot describe broker " + std::to_string(id) + ".");
   }
   return coordinator::describe_broker_configs(*context.broker.config());
 }
@@ -46,8 +49,9 @@ Result<Entries> describe_broker(Context& context, std::string_view name) {
 Result<Entries> describe(Context& context, const Request::Resource& resource) {
   if (resource.resource_type == kTopic) return describe_topic(context, resource.resource_name);
   if (resource.resource_type == kBroker) return describe_broker(context, resource.resource_name);
-  return fail(ErrorCode::INVALID_REQUEST,
-              "Configs of resource type " + std::to_string(resource.resource_type) + " are not served by this broker.");
+  return fail(ErrorCode::INVALID_REQUEST, "Configs of resource type " +
+                                              std::to_string(resource.resource_type) +
+                                              " are not served by this broker.");
 }
 
 void add(Response::Result& result, coordinator::ConfigEntry& entry, const Request& request) {

@@ -1,7 +1,8 @@
 // CreatePartitions (37): a topic grows; it never shrinks.
 //
 // Behavior
-// - Each topic fails alone; a name twice is INVALID_REQUEST. A timeout of 0 or less is REQUEST_TIMED_OUT and nothing
+// - Each topic fails alone; a name twice is INVALID_REQUEST. A timeout of 0 or less is
+// REQUEST_TIMED_OUT and nothing
 //   happens. validate_only runs every check.
 #include <map>
 
@@ -15,7 +16,8 @@ namespace {
 using Request = wire::CreatePartitionsRequest;
 using Response = wire::CreatePartitionsResponse;
 
-constexpr std::int32_t kMaxPartitionsOfRequest = 10'000;  // Kafka's, whatever max.partitions.per.topic allows
+constexpr std::int32_t kMaxPartitionsOfRequest =
+    10'000;  // Kafka's, whatever max.partitions.per.topic allows
 
 void answer(Response& response, std::string_view name, ErrorCode code, std::string message = {}) {
   auto& entry = response.results.emplace_back();
@@ -31,7 +33,8 @@ coordinator::CreatePartitions command_for(const Request& request, const Request:
   command.validate_only = request.validate_only;
   if (topic.assignments) {
     command.assignments.emplace();
-    for (const auto& assignment : *topic.assignments) command.assignments->push_back(assignment.broker_ids);
+    for (const auto& assignment : *topic.assignments)
+      command.assignments->push_back(assignment.broker_ids);
   }
   return command;
 }
@@ -46,7 +49,8 @@ broker::Task<Response> handle(broker::Context& context, Request request) {
   std::vector<coordinator::CatalogCommand> commands;
   for (const auto& topic : request.topics) {
     int& count = times[topic.name];
-    if (count > 1) answer(response, topic.name, ErrorCode::INVALID_REQUEST, "Duplicate topic name.");
+    if (count > 1)
+      answer(response, topic.name, ErrorCode::INVALID_REQUEST, "Duplicate topic name.");
     if (count > 1 || count == 0) {
       count = 0;  // answered once, however often it is named
       continue;
@@ -56,11 +60,13 @@ broker::Task<Response> handle(broker::Context& context, Request request) {
       continue;
     }
     if (is_internal_topic(topic.name)) {
-      answer(response, topic.name, ErrorCode::INVALID_PARTITIONS, "The topic is one of Kafka's own and does not grow.");
+      answer(response, topic.name, ErrorCode::INVALID_PARTITIONS,
+             "The topic is one of Kafka's own and does not grow.");
       continue;
     }
     if (topic.count > kMaxPartitionsOfRequest) {
-      answer(response, topic.name, ErrorCode::POLICY_VIOLATION, "Excessively large number of partitions per request.");
+      answer(response, topic.name, ErrorCode::POLICY_VIOLATION,
+             "Excessively large number of partitions per request.");
       continue;
     }
     names.push_back(topic.name);
@@ -69,8 +75,10 @@ broker::Task<Response> handle(broker::Context& context, Request request) {
   if (commands.empty()) co_return response;
   const auto replies = co_await context.broker.change_catalog(context, std::move(commands));
   for (std::size_t i = 0; i < names.size(); ++i) {
-    if (replies[i]) answer(response, names[i], ErrorCode::NONE);
-    else answer(response, names[i], replies[i].error().code, replies[i].error().detail);
+    if (replies[i])
+      answer(response, names[i], ErrorCode::NONE);
+    else
+      answer(response, names[i], replies[i].error().code, replies[i].error().detail);
   }
   co_return response;
 }

@@ -1,4 +1,5 @@
-// DescribeCluster (60): the cluster's id and its one broker, at the address of the listener that was asked.
+// DescribeCluster (60): the cluster's id and its one broker, at the address of the listener that
+// was asked.
 //
 // Version notes
 // - 1+ asks for brokers or controllers; this is an endpoint of brokers.
@@ -13,11 +14,13 @@ constexpr std::int8_t kBrokers = 1, kControllers = 2;
 
 }  // namespace
 
-broker::Task<wire::DescribeClusterResponse> handle(broker::Context& context, wire::DescribeClusterRequest request) {
+broker::Task<wire::DescribeClusterResponse> handle(broker::Context& context,
+                                                   wire::DescribeClusterRequest request) {
   wire::DescribeClusterResponse response;
   if (request.endpoint_type != kBrokers) {
     const bool controllers = request.endpoint_type == kControllers;
-    response.error_code = controllers ? ErrorCode::MISMATCHED_ENDPOINT_TYPE : ErrorCode::UNSUPPORTED_ENDPOINT_TYPE;
+    response.error_code =
+        controllers ? ErrorCode::MISMATCHED_ENDPOINT_TYPE : ErrorCode::UNSUPPORTED_ENDPOINT_TYPE;
     response.error_message = controllers ? "This endpoint is a broker's, not a controller's."
                                          : "The endpoint type is not known: 1 asks for brokers.";
     co_return response;
@@ -29,7 +32,8 @@ broker::Task<wire::DescribeClusterResponse> handle(broker::Context& context, wir
   self.host = context.peer.listener->host;
   self.port = context.peer.listener->port;
   self.rack = context.broker.config()->node.rack;
-  if (request.include_cluster_authorized_operations) response.cluster_authorized_operations = kClusterOperations;
+  if (request.include_cluster_authorized_operations)
+    response.cluster_authorized_operations = kClusterOperations;
   co_return response;
 }
 

@@ -1,8 +1,10 @@
 // DescribeTopicPartitions (75): topics in name order, page by page (KIP-966).
 //
 // Behavior
-// - No topics named: all. At most max.request.partition.size.limit partitions an answer; the cursor says where to go on.
-// - A cursor has to be among the named topics and its partition valid, else every named topic is INVALID_REQUEST.
+// - No topics named: all. At most max.request.partition.size.limit partitions an answer; the cursor
+// says where to go on.
+// - A cursor has to be among the named topics and its partition valid, else every named topic is
+// INVALID_REQUEST.
 #include <algorithm>
 
 #include "authorize.hpp"
@@ -19,8 +21,12 @@ using Response = wire::DescribeTopicPartitionsResponse;
 
 class Page {
  public:
-  Page(Context& context, std::int32_t limit, std::string_view cursor_topic, std::int32_t cursor_partition)
-      : context_(context), room_(limit), cursor_topic_(cursor_topic), cursor_partition_(cursor_partition) {}
+  Page(Context& context, std::int32_t limit, std::string_view cursor_topic,
+       std::int32_t cursor_partition)
+      : context_(context),
+        room_(limit),
+        cursor_topic_(cursor_topic),
+        cursor_partition_(cursor_partition) {}
 
   /// False once the page is full.
   bool add(std::string_view name, const broker::Topic* topic, bool report_missing) {
@@ -36,7 +42,8 @@ class Page {
     const auto count = static_cast<std::int32_t>(topic->partitions.size());
     const std::int32_t first = name == cursor_topic_ ? cursor_partition_ : 0;
     std::int32_t next = first;
-    for (; next < count && room_ > 0; ++next, --room_) add_partition(entry, *topic->partitions[static_cast<std::size_t>(next)]);
+    for (; next < count && room_ > 0; ++next, --room_)
+      add_partition(entry, *topic->partitions[static_cast<std::size_t>(next)]);
     return next >= count || stop_at(name, next);
   }
 
@@ -53,8 +60,8 @@ class Page {
   void add_missing(std::string_view name) {
     auto& entry = response_.topics.emplace_back();
     entry.name = std::string(name);
-    entry.error_code =
-        check_topic_name(name) ? ErrorCode::UNKNOWN_TOPIC_OR_PARTITION : ErrorCode::INVALID_TOPIC_EXCEPTION;
+    entry.error_code = check_topic_name(name) ? ErrorCode::UNKNOWN_TOPIC_OR_PARTITION
+                                              : ErrorCode::INVALID_TOPIC_EXCEPTION;
     entry.is_internal = is_internal_topic(name);
     entry.topic_authorized_operations = kTopicOperations;
   }
@@ -105,12 +112,15 @@ broker::Task<Response> handle(Context& context, Request request) {
   const std::int32_t first = request.cursor ? request.cursor->partition_index.value() : 0;
   const std::vector<std::string_view> names = sorted_names(request, from);
   const bool all = request.topics.empty();
-  if (first < 0 || (!all && request.cursor && std::ranges::find(names, from) == names.end())) co_return refused(request);
+  if (first < 0 || (!all && request.cursor && std::ranges::find(names, from) == names.end()))
+    co_return refused(request);
   const std::int32_t cap = context.broker.config()->max_request_partition_size_limit;
   Page page(context, std::max(std::min(cap, request.response_partition_limit), 1), from, first);
   const auto topics = context.broker.topics();
   if (all) {
-    topics->visit_from(from, [&](const broker::TopicPtr& topic) { return page.add(topic->name(), topic.get(), false); });
+    topics->visit_from(from, [&](const broker::TopicPtr& topic) {
+      return page.add(topic->name(), topic.get(), false);
+    });
   } else {
     for (const std::string_view name : names) {
       if (!page.add(name, topics->find(name).get(), true)) break;

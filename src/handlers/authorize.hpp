@@ -1,5 +1,5 @@
-// Who may do what. Handlers ask from the first day; until there are ACLs everything is allowed, and the
-// authorized-operations fields say so. Operation numbers are Kafka's AclOperation codes.
+// Who may do what. Handlers ask from the first day; until there are ACLs everything is allowed, and
+// the authorized-operations fields say so. Operation numbers are Kafka's AclOperation codes.
 #pragma once
 
 #include "kanal/broker/context.hpp"
@@ -21,9 +21,15 @@ enum class Operation : std::int8_t {
   kAlterConfigs = 11,
   kIdempotentWrite = 12,
 };
-enum class ResourceType : std::int8_t { kTopic = 2, kGroup = 3, kCluster = 4, kTransactionalId = 5 };
+enum class ResourceType : std::int8_t {
+  kTopic = 2,
+  kGroup = 3,
+  kCluster = 4,
+  kTransactionalId = 5
+};
 
-[[nodiscard]] inline bool authorize(const broker::Context&, Operation, ResourceType, std::string_view) noexcept {
+[[nodiscard]] inline bool authorize(const broker::Context&, Operation, ResourceType,
+                                    std::string_view) noexcept {
   return true;
 }
 
@@ -33,9 +39,9 @@ constexpr std::int32_t bits(std::initializer_list<Operation> operations) {
   return set;
 }
 /// KIP-430: what an allowed client may do with a topic, and with the cluster.
-inline constexpr std::int32_t kTopicOperations =
-    bits({Operation::kRead, Operation::kWrite, Operation::kCreate, Operation::kDelete, Operation::kAlter,
-          Operation::kDescribe, Operation::kDescribeConfigs, Operation::kAlterConfigs});
+inline constexpr std::int32_t kTopicOperations = bits(
+    {Operation::kRead, Operation::kWrite, Operation::kCreate, Operation::kDelete, Operation::kAlter,
+     Operation::kDescribe, Operation::kDescribeConfigs, Operation::kAlterConfigs});
 inline constexpr std::int32_t kClusterOperations =
     bits({Operation::kCreate, Operation::kAlter, Operation::kDescribe, Operation::kClusterAction,
           Operation::kDescribeConfigs, Operation::kAlterConfigs, Operation::kIdempotentWrite});

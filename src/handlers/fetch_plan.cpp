@@ -13,8 +13,8 @@ using broker::FetchSession;
 using Request = wire::FetchRequest;
 using Response = wire::FetchResponse;
 
-constexpr std::int32_t kNewSession = 0;   // session epoch: begin one
-constexpr std::int32_t kNoSession = -1;   // session epoch: none, and end the one that is named
+constexpr std::int32_t kNewSession = 0;  // session epoch: begin one
+constexpr std::int32_t kNoSession = -1;  // session epoch: none, and end the one that is named
 constexpr std::int16_t kTopicIdsSince = 13;
 
 template <class Visit>
@@ -23,8 +23,10 @@ void for_each_asked(const Context& context, const Request& request, Visit&& visi
   for (const Request::Topic& topic : request.topics) {
     for (const Request::Topic::Partition& partition : topic.partitions) {
       FetchPartition asked;
-      if (by_id) asked.topic_id = topic.topic_id;
-      else asked.topic = std::string(topic.topic);
+      if (by_id)
+        asked.topic_id = topic.topic_id;
+      else
+        asked.topic = std::string(topic.topic);
       asked.partition = partition.partition;
       asked.fetch_offset = partition.fetch_offset;
       asked.max_bytes = partition.partition_max_bytes;
@@ -40,18 +42,24 @@ void forget(const Context& context, const Request& request, FetchSession& sessio
   for (const Request::ForgottenTopic& topic : request.forgotten_topics_data) {
     for (const PartitionIndex partition : topic.partitions) {
       FetchPartition gone;
-      if (by_id) gone.topic_id = topic.topic_id;
-      else gone.topic = std::string(topic.topic);
+      if (by_id)
+        gone.topic_id = topic.topic_id;
+      else
+        gone.topic = std::string(topic.topic);
       gone.partition = partition;
       session.forget(gone);
     }
   }
 }
 
-std::int32_t next_epoch(std::int32_t epoch) { return epoch == INT32_MAX ? 1 : epoch + 1; }
+std::int32_t next_epoch(std::int32_t epoch) {
+  return epoch == INT32_MAX ? 1 : epoch + 1;
+}
 
-/// Continues the session of the request under its lock; the copies that will be read go to the plan.
-void continue_session(Context& context, const Request& request, FetchPlan& plan, std::vector<FetchPartition>& asked) {
+/// Continues the session of the request under its lock; the copies that will be read go to the
+/// plan.
+void continue_session(Context& context, const Request& request, FetchPlan& plan,
+                      std::vector<FetchPartition>& asked) {
   auto found = context.broker.fetch_sessions().find(request.session_id);
   if (!found) {
     plan.error = found.error().code;
@@ -67,7 +75,8 @@ void continue_session(Context& context, const Request& request, FetchPlan& plan,
     plan.error = ErrorCode::FETCH_SESSION_TOPIC_ID_ERROR;
     return;
   }
-  for_each_asked(context, request, [&](FetchPartition partition) { session.put(std::move(partition)); });
+  for_each_asked(context, request,
+                 [&](FetchPartition partition) { session.put(std::move(partition)); });
   forget(context, request, session);
   asked.assign(session.partitions.begin(), session.partitions.end());
   if (session.partitions.empty()) {  // nothing left to fetch: the session ends, as in Kafka
@@ -76,13 +85,15 @@ void continue_session(Context& context, const Request& request, FetchPlan& plan,
   }
   plan.session_epoch = session.next_epoch;
   session.next_epoch = next_epoch(session.next_epoch);
-  context.broker.fetch_sessions().touch(session, context.broker.clock().now(), session.partitions.size());
+  context.broker.fetch_sessions().touch(session, context.broker.clock().now(),
+                                        session.partitions.size());
   plan.session = *found;
 }
 
 PlannedPartition resolve(const broker::Topics& topics, FetchPartition asked, bool by_id) {
   PlannedPartition planned;
-  Found found = find_partition(find_topic(topics, asked.topic, asked.topic_id, by_id), asked.partition, missing_topic(by_id));
+  Found found = find_partition(find_topic(topics, asked.topic, asked.topic_id, by_id),
+                               asked.partition, missing_topic(by_id));
   planned.asked = std::move(asked);
   planned.answer.partition_index = planned.asked.partition;
   // A session knows the name its topic had: made anew it has another id, gone it is just unknown.
@@ -114,7 +125,8 @@ bool changed(FetchPartition& cached, const PlannedPartition& now) {
 
 void add(Response& response, PlannedPartition& planned) {
   auto* topic = response.responses.empty() ? nullptr : &response.responses.back();
-  if (topic == nullptr || topic->topic != planned.asked.topic || topic->topic_id != planned.asked.topic_id) {
+  if (topic == nullptr || topic->topic != planned.asked.topic ||
+      topic->topic_id != planned.asked.topic_id) {
     topic = &response.responses.emplace_back();
     topic->topic = planned.asked.topic;
     topic->topic_id = planned.asked.topic_id;
@@ -151,7 +163,8 @@ void settle_session(FetchPlan& plan, Response& response) {
   FetchSession& session = *plan.session;
   const std::lock_guard busy(session.busy);
   response.session_id = session.id;
-  if (session.next_epoch != next_epoch(plan.session_epoch)) {  // a later request has moved it on meanwhile
+  if (session.next_epoch !=
+      next_epoch(plan.session_epoch)) {  // a later request has moved it on meanwhile
     response.error_code = ErrorCode::INVALID_FETCH_SESSION_EPOCH;
     return;
   }
@@ -173,7 +186,8 @@ Response::Topic::Partition unreadable(PartitionIndex partition, ErrorCode error)
   answer.partition_index = partition;
   answer.error_code = error;
   answer.high_watermark = kNoOffset;
-  answer.aborted_transactions.emplace();  // empty, not null: what Kafka answers here at every isolation level
+  answer.aborted_transactions
+      .emplace();  // empty, not null: what Kafka answers here at every isolation level
   return answer;
 }
 
@@ -185,7 +199,8 @@ FetchPlan make_plan(Context& context, const Request& request) {
     if (request.session_id != 0) context.broker.fetch_sessions().remove(request.session_id);
     plan.may_create_session = request.session_epoch == kNewSession && context.api_version >= 7;
     FetchSession once;  // a partition named twice is fetched once
-    for_each_asked(context, request, [&](FetchPartition partition) { once.put(std::move(partition)); });
+    for_each_asked(context, request,
+                   [&](FetchPartition partition) { once.put(std::move(partition)); });
     asked.assign(once.partitions.begin(), once.partitions.end());
   } else {
     continue_session(context, request, plan, asked);
@@ -194,7 +209,8 @@ FetchPlan make_plan(Context& context, const Request& request) {
   const auto topics = context.broker.topics();
   const bool by_id = context.api_version >= kTopicIdsSince;
   plan.partitions.reserve(asked.size());
-  for (FetchPartition& partition : asked) plan.partitions.push_back(resolve(*topics, std::move(partition), by_id));
+  for (FetchPartition& partition : asked)
+    plan.partitions.push_back(resolve(*topics, std::move(partition), by_id));
   return plan;
 }
 

@@ -19,12 +19,14 @@ struct Found {
 inline Found find_partition(broker::TopicPtr topic, PartitionIndex index, ErrorCode missing) {
   if (topic == nullptr) return {nullptr, nullptr, missing};
   auto partition = topic->partition(index);
-  if (partition == nullptr) return {std::move(topic), nullptr, ErrorCode::UNKNOWN_TOPIC_OR_PARTITION};
+  if (partition == nullptr)
+    return {std::move(topic), nullptr, ErrorCode::UNKNOWN_TOPIC_OR_PARTITION};
   return {std::move(topic), std::move(partition), ErrorCode::NONE};
 }
 
 /// By name, or by id where the version names topics by id (UNKNOWN_TOPIC_ID if there is none).
-inline broker::TopicPtr find_topic(const broker::Topics& topics, std::string_view name, const Uuid& id, bool by_id) {
+inline broker::TopicPtr find_topic(const broker::Topics& topics, std::string_view name,
+                                   const Uuid& id, bool by_id) {
   return by_id ? topics.find(id) : topics.find(name);
 }
 constexpr ErrorCode missing_topic(bool by_id) {
@@ -33,7 +35,8 @@ constexpr ErrorCode missing_topic(bool by_id) {
 
 /// Kafka's own topics: not served here, and never made by a client's guess.
 inline bool is_internal_topic(std::string_view name) {
-  return name == "__consumer_offsets" || name == "__transaction_state" || name == "__share_group_state";
+  return name == "__consumer_offsets" || name == "__transaction_state" ||
+         name == "__share_group_state";
 }
 
 }  // namespace kanal::handlers

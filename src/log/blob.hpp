@@ -1,6 +1,7 @@
-// The small checksummed files of the log: 4 bytes of magic, version, payload length, payload, CRC-32C over all before it.
-// BlobWriter and BlobReader are the only way to make and to read one; a reader is bounds-checked and never trusts a count.
-// Integers are big endian. Plain values: any thread.
+// The small checksummed files of the log: 4 bytes of magic, version, payload length, payload,
+// CRC-32C over all before it. BlobWriter and BlobReader are the only way to make and to read one; a
+// reader is bounds-checked and never trusts a count. Integers are big endian. Plain values: any
+// thread.
 #pragma once
 
 #include "kanal/base/bytes.hpp"
@@ -70,7 +71,8 @@ class BlobReader {
   bool good_ = true;
 };
 
-/// The payload of a whole file, or what is wrong with it. `version` gets the file's, which is at most `newest`.
+/// The payload of a whole file, or what is wrong with it. `version` gets the file's, which is at
+/// most `newest`.
 [[nodiscard]] Result<Bytes> open_blob(Bytes file, std::string_view magic, std::uint16_t newest,
                                       std::uint16_t* version = nullptr);
 

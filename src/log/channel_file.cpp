@@ -25,7 +25,6 @@ Buffer encode(const ChannelState& state) {
   return writer.seal(kMagic, kVersion);
 }
 
-
 Result<void> write_slots(FileSystem& files, const std::string& path, Bytes bytes,
                          std::uint64_t position) {
   auto file = files.open(path, OpenMode::kCreate);
@@ -97,10 +96,10 @@ Result<ChannelFile> read_channel_file(FileSystem& files, const std::string& path
     return storage_error("'" + path + "' has a newer format than this version reads");
   }
   using Condition = ChannelFile::Condition;
-  found.condition = bad == 0        ? Condition::kSound
-                    : bad == 1      ? Condition::kRepaired
-                    : unwritten     ? Condition::kUnwritten
-                                    : Condition::kDamaged;
+  found.condition = bad == 0    ? Condition::kSound
+                    : bad == 1  ? Condition::kRepaired
+                    : unwritten ? Condition::kUnwritten
+                                : Condition::kDamaged;
   return found;
 }
 

@@ -1,6 +1,7 @@
-// <channel>/channel: which incarnation of a channel a directory belongs to and where its log starts. Two slots of 512 bytes,
-// each with generation and CRC; a change is written to the older slot without a sync, so that a torn write leaves the
-// other one. Written under the partition's lock (a small page-cache write), synced by helpers. Format version 1.
+// <channel>/channel: which incarnation of a channel a directory belongs to and where its log
+// starts. Two slots of 512 bytes, each with generation and CRC; a change is written to the older
+// slot without a sync, so that a torn write leaves the other one. Written under the partition's
+// lock (a small page-cache write), synced by helpers. Format version 1.
 #pragma once
 
 #include "kanal/base/channel.hpp"

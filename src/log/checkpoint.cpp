@@ -58,7 +58,8 @@ std::vector<std::byte> encode_layout(const Layout& layout) {
 Result<Layout> decode_layout(Bytes bytes) {
   BlobReader reader(bytes);
   Layout layout;
-  if (reader.number<std::uint16_t>() != kVersion) return storage_error("its layout has another version");
+  if (reader.number<std::uint16_t>() != kVersion)
+    return storage_error("its layout has another version");
   layout.start = reader.id<Sequence>();
   layout.end = reader.id<Sequence>();
   layout.generation = reader.number<std::uint64_t>();

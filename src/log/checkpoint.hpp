@@ -1,7 +1,8 @@
-// What recovery starts from. A Layout is the engine's part of a Checkpoint (segments and where they ended), taken under the
-// partition's lock; a SavedChannel is a whole Checkpoint with the identity it belongs to. One of them makes
-// <channel>/checkpoint; those of all channels make `clean-shutdown`, which becomes `recovery-points` at the next start.
-// All files are blobs (blob.hpp), format version 1. Plain values: any thread.
+// What recovery starts from. A Layout is the engine's part of a Checkpoint (segments and where they
+// ended), taken under the partition's lock; a SavedChannel is a whole Checkpoint with the identity
+// it belongs to. One of them makes <channel>/checkpoint; those of all channels make
+// `clean-shutdown`, which becomes `recovery-points` at the next start. All files are blobs
+// (blob.hpp), format version 1. Plain values: any thread.
 #pragma once
 
 #include "kanal/base/channel.hpp"

@@ -40,7 +40,9 @@ Core::~Core() {
   });
 }
 
-std::string Core::directory() const { return context_->directory + "/" + directory_name(id_); }
+std::string Core::directory() const {
+  return context_->directory + "/" + directory_name(id_);
+}
 
 std::string Core::path(std::string_view name) const {
   return directory().append("/").append(name);
@@ -233,8 +235,8 @@ Result<void> Core::load_index(const std::shared_ptr<SegmentFile>& file, std::uin
     if (!opened) return std::unexpected(std::move(opened.error()));
     auto rebuilt = rebuild_index(**opened, end, file->base, index_interval);
     if (!rebuilt) {
-      rebuilt.error().detail = "'" + path(segment_name(file->base)) +
-                               "' is damaged: " + rebuilt.error().detail;
+      rebuilt.error().detail =
+          "'" + path(segment_name(file->base)) + "' is damaged: " + rebuilt.error().detail;
       return std::unexpected(std::move(rebuilt.error()));
     }
     *index = rebuilt->blocks;

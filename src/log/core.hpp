@@ -1,6 +1,7 @@
-// What the owner of a channel (under the partition's lock) shares with helper threads: identity, file handles, what is dirty,
-// what was loaded, whether the log has failed for good. StoreContext is the same for the whole store.
-// Atomics and Leaf-guarded members: any thread. A Core outlives its SegmentLog while helpers hold it.
+// What the owner of a channel (under the partition's lock) shares with helper threads: identity,
+// file handles, what is dirty, what was loaded, whether the log has failed for good. StoreContext
+// is the same for the whole store. Atomics and Leaf-guarded members: any thread. A Core outlives
+// its SegmentLog while helpers hold it.
 #pragma once
 
 #include "channel_file.hpp"
@@ -45,7 +46,7 @@ struct StoreContext {
   const Clock& clock;
   const std::string directory;
   FileCache cache;
-  std::atomic<std::uint64_t> written = 0;  // bytes appended to all channels
+  std::atomic<std::uint64_t> written = 0;    // bytes appended to all channels
   std::atomic<std::uint64_t> set_aside = 0;  // makes names in .removed and .stray unique
   Leaf<OpenChannels> channels;
 };
@@ -59,7 +60,8 @@ class Core : public std::enable_shared_from_this<Core> {
     std::shared_ptr<Index> index;  // of [0, end); nullptr: pages
   };
 
-  Core(std::shared_ptr<StoreContext> context, ChannelId id, ChannelHandle handle, LeaderEpoch epoch);
+  Core(std::shared_ptr<StoreContext> context, ChannelId id, ChannelHandle handle,
+       LeaderEpoch epoch);
   ~Core();
 
   [[nodiscard]] StoreContext& store() const noexcept { return *context_; }
@@ -96,10 +98,10 @@ class Core : public std::enable_shared_from_this<Core> {
 
   std::vector<Loaded> take_loaded();
 
-  std::atomic<std::int64_t> staged_end = 1;   // written by the owner after the bytes are
+  std::atomic<std::int64_t> staged_end = 1;  // written by the owner after the bytes are
   std::atomic<std::int64_t> synced_end = 1;
-  std::atomic<std::uint64_t> appended = 0;     // bytes since the channel was opened
-  std::atomic<std::uint64_t> checkpointed = 0; // the count of `appended` at the last checkpoint
+  std::atomic<std::uint64_t> appended = 0;      // bytes since the channel was opened
+  std::atomic<std::uint64_t> checkpointed = 0;  // the count of `appended` at the last checkpoint
   std::atomic<std::uint32_t> index_interval = 32 * 1024;
   std::atomic<bool> names_dirty = false;    // files or directories made since the last sync
   std::atomic<bool> channel_dirty = false;  // the channel file was written since then

@@ -1,7 +1,7 @@
-// The leader epochs of one partition and where each began (KIP-101, KIP-320): an entry at the first append under an epoch,
-// cut from the front by a trim, rebuilt from batch headers. Answers as Kafka's leader does, for which the current epoch
-// is known from the moment it leads: it counts from the end of the log until something is appended under it.
-// Under the partition's lock.
+// The leader epochs of one partition and where each began (KIP-101, KIP-320): an entry at the first
+// append under an epoch, cut from the front by a trim, rebuilt from batch headers. Answers as
+// Kafka's leader does, for which the current epoch is known from the moment it leads: it counts
+// from the end of the log until something is appended under it. Under the partition's lock.
 #pragma once
 
 #include "blob.hpp"

@@ -1,6 +1,7 @@
-// Open handles of segment files, least recently used first out. Any thread. A Slot belongs to one segment and is touched by
-// the cache alone; a handle given out stays usable while it is held, also after the cache has let go of it.
-// When the process runs out of descriptors the cache gives back half of its handles and tries once more.
+// Open handles of segment files, least recently used first out. Any thread. A Slot belongs to one
+// segment and is touched by the cache alone; a handle given out stays usable while it is held, also
+// after the cache has let go of it. When the process runs out of descriptors the cache gives back
+// half of its handles and tries once more.
 #pragma once
 
 #include "leaf.hpp"

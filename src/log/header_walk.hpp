@@ -1,5 +1,6 @@
-// Batch headers of a segment through a small buffer on the stack: for walks under the partition's lock, a block at most.
-// The caller has made sure that the pages are warm (`holds`, `reach`). One thread.
+// Batch headers of a segment through a small buffer on the stack: for walks under the partition's
+// lock, a block at most. The caller has made sure that the pages are warm (`holds`, `reach`). One
+// thread.
 #pragma once
 
 #include "blob.hpp"

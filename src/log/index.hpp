@@ -1,7 +1,9 @@
-// The sparse index of one segment: one 16-byte Block for about every index interval of bytes, so that a read by sequence,
-// position or time looks at the batch headers of one block only. In memory it is a plain vector (no mmap, nothing
-// preallocated); a sealed segment's is also in <base>.kindex, checksummed, and rebuilt from the headers where it is missing.
-// A block's max timestamp is that of its own batches, so that timestamps out of order and a trimmed start stay exact.
+// The sparse index of one segment: one 16-byte Block for about every index interval of bytes, so
+// that a read by sequence, position or time looks at the batch headers of one block only. In memory
+// it is a plain vector (no mmap, nothing preallocated); a sealed segment's is also in
+// <base>.kindex, checksummed, and rebuilt from the headers where it is missing. A block's max
+// timestamp is that of its own batches, so that timestamps out of order and a trimmed start stay
+// exact.
 #pragma once
 
 #include "kanal/base/bytes.hpp"
@@ -37,7 +39,7 @@ void note(Index& index, const BatchMark& batch, std::uint64_t interval);
 /// What a .kindex file says of its segment.
 struct IndexFile {
   Sequence base{1}, end{1};
-  std::uint64_t size = 0;  // bytes of the segment that it covers
+  std::uint64_t size = 0;         // bytes of the segment that it covers
   Timestamp first_timestamp{-1};  // of the first batch
   Timestamp max_timestamp{-1};
   bool sealed = false;  // the segment was complete and synced when this was written

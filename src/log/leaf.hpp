@@ -1,6 +1,7 @@
-// The log layer's only locks. Leaf<T> guards what the partition's owner shares with helper threads (rank 4: nothing else is
-// locked, called back or read from a disk while it is held). Turn lets helper threads sync one channel one after
-// the other; it is held over disk calls, so it is never taken under a partition's lock.
+// The log layer's only locks. Leaf<T> guards what the partition's owner shares with helper threads
+// (rank 4: nothing else is locked, called back or read from a disk while it is held). Turn lets
+// helper threads sync one channel one after the other; it is held over disk calls, so it is never
+// taken under a partition's lock.
 #pragma once
 
 #include <mutex>

@@ -80,7 +80,8 @@ Result<std::unique_ptr<Partition>> Partition::open(LogStore& store, const Channe
 
 Result<void> Partition::State::restore(Bytes state) {
   BlobReader reader(state);
-  if (reader.number<std::uint16_t>() != kStateVersion) return storage_error("It has another version.");
+  if (reader.number<std::uint16_t>() != kStateVersion)
+    return storage_error("It has another version.");
   if (auto done = epochs.decode(reader); !done) return done;
   Bytes rest = reader.rest();
   if (auto done = producers.decode(rest); !done) return done;
@@ -107,9 +108,9 @@ Result<AppendResult> Partition::append(MutableBytes batch, const records::BatchH
   State& state = *state_;
   if (state.lost != nullptr) return std::unexpected(*state.lost);
   if (std::cmp_greater(batch.size(), state.segment_bytes)) {
-    return fail(ErrorCode::RECORD_LIST_TOO_LARGE,
-                "The batch has " + std::to_string(batch.size()) + " bytes, a segment holds " +
-                    std::to_string(state.segment_bytes) + ".");
+    return fail(ErrorCode::RECORD_LIST_TOO_LARGE, "The batch has " + std::to_string(batch.size()) +
+                                                      " bytes, a segment holds " +
+                                                      std::to_string(state.segment_bytes) + ".");
   }
   const bool tracked = header.has_producer_id() && !header.is_control();
   const Bounds bounds = state.log->bounds();
@@ -118,8 +119,9 @@ Result<AppendResult> Partition::append(MutableBytes batch, const records::BatchH
     if (!seen) return std::unexpected(seen.error());
     if (*seen) {
       const Sequence last = to_sequence((*seen)->last_offset);
-      return AppendResult{(*seen)->base_offset, last, last < state.high_watermark, true,
-                          (*seen)->timestamp, to_offset(bounds.start)};
+      return AppendResult{(*seen)->base_offset,        last,
+                          last < state.high_watermark, true,
+                          (*seen)->timestamp,          to_offset(bounds.start)};
     }
   }
   const Sequence first = bounds.staged_end;
@@ -172,7 +174,9 @@ Watermarks Partition::watermarks() const noexcept {
   return {to_offset(bounds.start), high, high, to_offset(bounds.staged_end)};
 }
 
-LeaderEpoch Partition::leader_epoch() const noexcept { return state_->epoch; }
+LeaderEpoch Partition::leader_epoch() const noexcept {
+  return state_->epoch;
+}
 
 LeaderEpoch Partition::epoch_at(Offset offset) const noexcept {
   const State& state = *state_;
@@ -195,7 +199,9 @@ Maybe<std::optional<TimePosition>> Partition::find_max() const {
   return state_->log->find_max(state_->high_watermark);
 }
 
-Timestamp Partition::max_timestamp() const noexcept { return state_->log->max_timestamp(); }
+Timestamp Partition::max_timestamp() const noexcept {
+  return state_->log->max_timestamp();
+}
 
 Result<void> Partition::trim(Offset new_start) {
   State& state = *state_;
@@ -203,7 +209,8 @@ Result<void> Partition::trim(Offset new_start) {
   if (new_start.value() < 0 || to_sequence(new_start) > state.high_watermark) {
     return fail(ErrorCode::OFFSET_OUT_OF_RANGE,
                 "The log cannot start at offset " + std::to_string(new_start.value()) +
-                    ", it ends at " + std::to_string(to_offset(state.high_watermark).value()) + ".");
+                    ", it ends at " + std::to_string(to_offset(state.high_watermark).value()) +
+                    ".");
   }
   if (auto done = state.log->trim(to_sequence(new_start)); !done) {
     return std::unexpected(std::move(done.error()));
@@ -233,7 +240,9 @@ void Partition::lost(const Error& why) {
   }
 }
 
-std::uint64_t Partition::bytes() const noexcept { return state_->log->bounds().bytes; }
+std::uint64_t Partition::bytes() const noexcept {
+  return state_->log->bounds().bytes;
+}
 std::uint64_t Partition::bytes_since_checkpoint() const noexcept {
   return state_->log->bytes_since_checkpoint();
 }
@@ -251,8 +260,12 @@ Checkpoint Partition::checkpoint() const {
   return checkpoint;
 }
 
-ChannelLog& Partition::log() noexcept { return *state_->log; }
-ProducerState& Partition::producers() noexcept { return state_->producers; }
+ChannelLog& Partition::log() noexcept {
+  return *state_->log;
+}
+ProducerState& Partition::producers() noexcept {
+  return state_->producers;
+}
 
 std::size_t Partition::expire_producers(Timestamp now, std::int64_t expiration_ms) {
   return state_->producers.expire(now, expiration_ms);

@@ -23,7 +23,8 @@ std::string who(const records::BatchHeader& header) {
 
 }  // namespace
 
-Result<std::optional<ProducedBatch>> ProducerState::check(const records::BatchHeader& header) const {
+Result<std::optional<ProducedBatch>> ProducerState::check(
+    const records::BatchHeader& header) const {
   const auto found = producers_.find(header.producer_id);
   if (found == producers_.end()) return std::nullopt;
   const Producer& producer = found->second;
@@ -31,7 +32,8 @@ Result<std::optional<ProducedBatch>> ProducerState::check(const records::BatchHe
   if (header.producer_epoch == producer.epoch) {
     for (std::size_t i = 0; i < producer.count; ++i) {
       const ProducedBatch& batch = producer.batches[i];
-      if (batch.first_sequence == first && batch.last_sequence == header.last_sequence()) return batch;
+      if (batch.first_sequence == first && batch.last_sequence == header.last_sequence())
+        return batch;
     }
   }
   if (header.producer_epoch < producer.epoch) {
@@ -46,8 +48,9 @@ Result<std::optional<ProducedBatch>> ProducerState::check(const records::BatchHe
                     ", a new epoch starts at 0; the last epoch was " +
                     std::to_string(producer.epoch.value()) + ".");
   }
-  const std::int32_t last =
-      producer.count == 0 ? records::kNoSequence : producer.batches[producer.count - 1].last_sequence;
+  const std::int32_t last = producer.count == 0
+                                ? records::kNoSequence
+                                : producer.batches[producer.count - 1].last_sequence;
   if (in_sequence(last, first)) return std::nullopt;
   return fail(ErrorCode::OUT_OF_ORDER_SEQUENCE_NUMBER,
               "The sequence number of " + who(header) + " is " + std::to_string(first) +
@@ -65,7 +68,8 @@ void ProducerState::update(const records::BatchHeader& header, Offset base_offse
     --producer.count;
   }
   producer.batches[producer.count++] = {header.base_sequence, header.last_sequence(), base_offset,
-                                        base_offset + header.last_offset_delta, header.max_timestamp};
+                                        base_offset + header.last_offset_delta,
+                                        header.max_timestamp};
   producer.last_timestamp = now;
 }
 
@@ -109,7 +113,8 @@ void ProducerState::encode(Buffer& to) const {
 Result<void> ProducerState::decode(Bytes& from) {
   BlobReader reader(from);
   producers_.clear();
-  if (reader.number<std::uint16_t>() != kVersion) return storage_error("The producers' state has another version.");
+  if (reader.number<std::uint16_t>() != kVersion)
+    return storage_error("The producers' state has another version.");
   const auto count = reader.number<std::uint32_t>();
   for (std::uint32_t i = 0; i < count && reader.good(); ++i) {
     const auto id = reader.id<ProducerId>();
@@ -117,7 +122,8 @@ Result<void> ProducerState::decode(Bytes& from) {
     producer.epoch = reader.id<ProducerEpoch>();
     producer.last_timestamp = reader.id<Timestamp>();
     const auto batches = reader.number<std::uint16_t>();
-    if (batches > kRemembered) return storage_error("The producers' state remembers too many batches.");
+    if (batches > kRemembered)
+      return storage_error("The producers' state remembers too many batches.");
     producer.count = static_cast<std::uint8_t>(batches);
     for (std::size_t at = 0; at < batches; ++at) {
       ProducedBatch& batch = producer.batches[at];

@@ -21,8 +21,8 @@ class Recovery {
       : core_(core),
         files_(core.store().files),
         options_(options),
-        interval_(static_cast<std::uint64_t>(
-            std::max<std::int64_t>(options.index_interval_bytes, 1))),
+        interval_(
+            static_cast<std::uint64_t>(std::max<std::int64_t>(options.index_interval_bytes, 1))),
         saved_(std::move(saved)) {}
 
   Result<Recovered> run();
@@ -49,8 +49,11 @@ class Recovery {
   Result<void> rewrite_channel(std::string why);
   Segment& add_segment(Sequence base);
   [[nodiscard]] const SegmentLayout* known(Sequence base) const;
-  [[nodiscard]] std::string name_of(Sequence base) const { return "'" + core_.path(segment_name(base)) + "'"; }
-  [[nodiscard]] std::unexpected<Error> damaged(Sequence base, std::uint64_t position, std::string_view why) const;
+  [[nodiscard]] std::string name_of(Sequence base) const {
+    return "'" + core_.path(segment_name(base)) + "'";
+  }
+  [[nodiscard]] std::unexpected<Error> damaged(Sequence base, std::uint64_t position,
+                                               std::string_view why) const;
   void report(std::string sentence);
 
   Core& core_;
@@ -94,7 +97,8 @@ void Recovery::choose_checkpoint() {
     auto own = decode_checkpoint(*bytes);
     if (!own) {
       report("The checkpoint '" + path + "' is not used: " + own.error().detail + ".");
-    } else if (own->id.topic_id == core_.id().topic_id && own->id.partition == core_.id().partition &&
+    } else if (own->id.topic_id == core_.id().topic_id &&
+               own->id.partition == core_.id().partition &&
                (!saved_ || own->checkpoint.upto >= saved_->checkpoint.upto)) {
       saved_ = std::move(*own);
     }
@@ -130,13 +134,15 @@ Result<void> Recovery::read_channel(const std::vector<Sequence>& bases) {
   if (result_.checkpoint && layout_.created) {
     state.start = layout_.start;
     state.generation = layout_.generation;
-    return rewrite_channel("'" + path + "' was missing or damaged and was made again from the checkpoint.");
+    return rewrite_channel("'" + path +
+                           "' was missing or damaged and was made again from the checkpoint.");
   }
   if (channel->condition == Condition::kDamaged) {
     return storage_error("'" + path + "' is damaged: its checksums do not match.");
   }
-  // Never completely written: the process or the machine stopped while the directory was being made. Or somebody
-  // removed it: then what was trimmed inside the first segment comes back, which the report tells.
+  // Never completely written: the process or the machine stopped while the directory was being
+  // made. Or somebody removed it: then what was trimmed inside the first segment comes back, which
+  // the report tells.
   state.start = bases.empty() ? Sequence(1) : bases.front();
   return rewrite_channel("'" + path + "' was incomplete and was made again.");
 }
@@ -144,10 +150,12 @@ Result<void> Recovery::read_channel(const std::vector<Sequence>& bases) {
 Result<void> Recovery::rewrite_channel(std::string why) {
   LogState& state = result_.state;
   ++state.generation;
-  const ChannelState channel{core_.id().topic_id, core_.id().partition, state.start, state.generation};
+  const ChannelState channel{core_.id().topic_id, core_.id().partition, state.start,
+                             state.generation};
   core_.channel_dirty = true;
   core_.names_dirty = true;
-  if (auto done = create_channel_file(files_, core_.path(kChannelFile), channel); !done) return done;
+  if (auto done = create_channel_file(files_, core_.path(kChannelFile), channel); !done)
+    return done;
   report(std::move(why));
   return core_.sync_channel_file();
 }
@@ -170,7 +178,8 @@ Result<void> Recovery::remove_trimmed(std::vector<Sequence>& bases) {
   std::size_t gone = 0;
   while (gone < bases.size()) {
     const bool below = gone + 1 < bases.size() && bases[gone + 1] <= result_.state.start;
-    const bool dropped = layout_.created && known(bases[gone]) == nullptr && bases[gone] < layout_.end;
+    const bool dropped =
+        layout_.created && known(bases[gone]) == nullptr && bases[gone] < layout_.end;
     if (!below && !dropped) break;
     if (auto done = remove_segment(bases[gone]); !done) return done;
     ++gone;
@@ -198,7 +207,8 @@ Result<void> Recovery::recover_segments(const std::vector<Sequence>& bases) {
       break;
     }
   }
-  if (result_.checkpoint && state.end < result_.checkpoint->upto && state.start < result_.checkpoint->upto) {
+  if (result_.checkpoint && state.end < result_.checkpoint->upto &&
+      state.start < result_.checkpoint->upto) {
     return damaged(state.segments.back().base(), state.segments.back().size,
                    "records before the last checkpoint are missing");
   }
@@ -228,7 +238,8 @@ Result<bool> Recovery::recover_segment(Sequence base, std::optional<Sequence> ne
   if (!size) return std::unexpected(size.error());
   ScanFrom from{0, base, state.last_epoch};
   if (const SegmentLayout* layout = known(base)) {
-    if (*size < layout->size) return damaged(base, *size, "it is shorter than at the last checkpoint");
+    if (*size < layout->size)
+      return damaged(base, *size, "it is shorter than at the last checkpoint");
     segment.size = segment.indexed_from = layout->size;
     segment.end = layout->end;
     segment.first_timestamp = layout->first_timestamp;
@@ -270,13 +281,15 @@ Result<bool> Recovery::judge_tail(Segment& segment, File& file, std::uint64_t si
   if (result_.checkpoint && result_.checkpoint->upto > scanned.next) {
     return damaged(segment.base(), scanned.valid_end, why + ", below the last checkpoint");
   }
-  // In an earlier segment a missing tail is what a power cut right after a roll leaves: not yet synced, never promised.
+  // In an earlier segment a missing tail is what a power cut right after a roll leaves: not yet
+  // synced, never promised.
   const bool joins = next && scanned.next == *next;
   if (next && !joins && (options_.ack_after_sync || was_sealed(segment))) {
     return damaged(segment.base(), scanned.valid_end, why + ", and later segments follow");
   }
   if (!whole) {
-    if (auto done = cut(segment, file, size, why); !done) return std::unexpected(std::move(done.error()));
+    if (auto done = cut(segment, file, size, why); !done)
+      return std::unexpected(std::move(done.error()));
   }
   return joins;
 }
@@ -296,7 +309,8 @@ void Recovery::drop_stale_index(const Segment& segment) {
   if (!bytes) return;
   const auto index = decode_index(*bytes);
   const SegmentLayout* vouched = known(segment.base());
-  if (index && vouched != nullptr && index->size == vouched->size && index->end == vouched->end) return;
+  if (index && vouched != nullptr && index->size == vouched->size && index->end == vouched->end)
+    return;
   (void)files_.remove(path);
 }
 
@@ -317,7 +331,8 @@ void Recovery::keep_index(const Segment& segment) {
               false);
 }
 
-Result<void> Recovery::cut(Segment& segment, File& file, std::uint64_t size, const std::string& why) {
+Result<void> Recovery::cut(Segment& segment, File& file, std::uint64_t size,
+                           const std::string& why) {
   const std::uint64_t bytes = size - segment.size;
   const auto zeros = all_zero(file, segment.size, size);
   if (!zeros) return std::unexpected(zeros.error());
@@ -326,11 +341,13 @@ Result<void> Recovery::cut(Segment& segment, File& file, std::uint64_t size, con
   (void)files_.remove(core_.path(index_name(segment.base())));  // it may cover what was cut
   result_.report.cut_bytes += bytes;
   report("Cut " + std::to_string(bytes) + (*zeros ? " zero" : " torn") + " bytes off the end of " +
-         name_of(segment.base()) + " at position " + std::to_string(segment.size) + ": " + why + ".");
+         name_of(segment.base()) + " at position " + std::to_string(segment.size) + ": " + why +
+         ".");
   return {};
 }
 
-/// Segments behind the place where a power cut left the log: kept under another name, not part of it any more.
+/// Segments behind the place where a power cut left the log: kept under another name, not part of
+/// it any more.
 Result<void> Recovery::set_aside(const std::vector<Sequence>& bases, std::size_t from) {
   for (std::size_t i = bases.size(); i-- > from;) {  // the last first: the log never has a hole
     const std::string name = segment_name(bases[i]);
@@ -347,7 +364,8 @@ Result<void> Recovery::set_aside(const std::vector<Sequence>& bases, std::size_t
 /// Segments wholly below the start.
 Result<void> Recovery::drop_trimmed() {
   LogState& state = result_.state;
-  // Records below the start may be lost with an unsynced tail; their numbers are not given out again.
+  // Records below the start may be lost with an unsynced tail; their numbers are not given out
+  // again.
   state.end = std::max(state.end, state.start);
   std::size_t gone = 0;
   while (gone < state.segments.size() && state.segments[gone].end <= state.start) {
@@ -355,7 +373,8 @@ Result<void> Recovery::drop_trimmed() {
     core_.drop_file(segment.file);
     if (auto done = remove_segment(segment.base()); !done) return done;
   }
-  state.segments.erase(state.segments.begin(), state.segments.begin() + static_cast<std::ptrdiff_t>(gone));
+  state.segments.erase(state.segments.begin(),
+                       state.segments.begin() + static_cast<std::ptrdiff_t>(gone));
   return {};
 }
 
@@ -374,8 +393,8 @@ const SegmentLayout* Recovery::known(Sequence base) const {
 
 std::unexpected<Error> Recovery::damaged(Sequence base, std::uint64_t position,
                                          std::string_view why) const {
-  return storage_error(name_of(base) + " is damaged at position " + std::to_string(position) + ": " +
-                       std::string(why) + ".");
+  return storage_error(name_of(base) + " is damaged at position " + std::to_string(position) +
+                       ": " + std::string(why) + ".");
 }
 
 void Recovery::report(std::string sentence) {
@@ -414,7 +433,8 @@ std::optional<Recovered> trust_clean(Core& core, SavedChannel& saved) {
 
 }  // namespace
 
-Result<Recovered> recover(Core& core, const LogOptions& options, std::optional<SavedChannel> saved) {
+Result<Recovered> recover(Core& core, const LogOptions& options,
+                          std::optional<SavedChannel> saved) {
   if (saved && saved->clean) {
     if (auto trusted = trust_clean(core, *saved)) return std::move(*trusted);
   }

@@ -1,7 +1,7 @@
-// Opening a channel: from the clean checkpoint without touching a file, else by scanning what lies behind the last
-// checkpoint. Helper threads; may wait for the disk.
-// A torn tail is cut and reported. Damage with a sound batch behind it, in an earlier segment, or in bytes that a checkpoint
-// vouches for is an error that names file and position: nothing is ever skipped.
+// Opening a channel: from the clean checkpoint without touching a file, else by scanning what lies
+// behind the last checkpoint. Helper threads; may wait for the disk. A torn tail is cut and
+// reported. Damage with a sound batch behind it, in an earlier segment, or in bytes that a
+// checkpoint vouches for is an error that names file and position: nothing is ever skipped.
 #pragma once
 
 #include "checkpoint.hpp"
@@ -18,7 +18,8 @@ struct Recovered {
   RecoveryReport report;
 };
 
-/// `saved`: what the last shutdown wrote for this incarnation of the channel; `saved->clean` is trusted as it is.
+/// `saved`: what the last shutdown wrote for this incarnation of the channel; `saved->clean` is
+/// trusted as it is.
 Result<Recovered> recover(Core& core, const LogOptions& options, std::optional<SavedChannel> saved);
 
 }  // namespace kanal::log

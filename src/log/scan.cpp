@@ -113,7 +113,8 @@ Result<bool> all_zero(const File& file, std::uint64_t begin, std::uint64_t end) 
   for (std::uint64_t at = begin; at < end;) {
     const auto part = reader.bytes(at, std::min(kChunk, end - at));
     if (!part) return std::unexpected(part.error());
-    if (!std::ranges::all_of(*part, [](std::byte byte) { return byte == std::byte{0}; })) return false;
+    if (!std::ranges::all_of(*part, [](std::byte byte) { return byte == std::byte{0}; }))
+      return false;
     at += part->size();
   }
   return true;

@@ -1,6 +1,7 @@
-// Reading a segment file batch by batch: recovery (every check) and walks over headers. Pure functions over a File: any
-// thread; those that read through a Buffer may wait for the disk and belong to helper threads.
-// A batch counts only if its CRC holds, its base offset is the expected next one and its leader epoch does not fall.
+// Reading a segment file batch by batch: recovery (every check) and walks over headers. Pure
+// functions over a File: any thread; those that read through a Buffer may wait for the disk and
+// belong to helper threads. A batch counts only if its CRC holds, its base offset is the expected
+// next one and its leader epoch does not fall.
 #pragma once
 
 #include "index.hpp"
@@ -52,8 +53,9 @@ struct ScanOptions {
 Result<Scanned> scan(const File& file, std::uint64_t end, const ScanFrom& from,
                      const ScanOptions& options);
 
-/// After the scan stopped: the position of a sound batch of this log further on, which makes the damage one in the
-/// middle rather than a torn tail. Batches that never went through a broker (no leader epoch) are not of this log.
+/// After the scan stopped: the position of a sound batch of this log further on, which makes the
+/// damage one in the middle rather than a torn tail. Batches that never went through a broker (no
+/// leader epoch) are not of this log.
 Result<std::optional<std::uint64_t>> find_batch_behind(const File& file, std::uint64_t end,
                                                        const Scanned& scanned);
 

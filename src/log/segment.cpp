@@ -29,8 +29,12 @@ std::optional<Sequence> parse_name(std::string_view name, std::string_view suffi
 
 }  // namespace
 
-std::string segment_name(Sequence base) { return file_name(base, kSegmentSuffix); }
-std::string index_name(Sequence base) { return file_name(base, kIndexSuffix); }
+std::string segment_name(Sequence base) {
+  return file_name(base, kSegmentSuffix);
+}
+std::string index_name(Sequence base) {
+  return file_name(base, kIndexSuffix);
+}
 std::optional<Sequence> parse_segment_name(std::string_view name) {
   return parse_name(name, kSegmentSuffix);
 }

@@ -1,6 +1,7 @@
-// One segment of a channel: a file of whole batches exactly as Kafka lays them out, named by the offset of its first record.
-// Segment is the owner's view (under the partition's lock); SegmentFile is what helper threads share of it.
-// Names of the log's files are made and parsed here only. Positions and sizes in bytes; segments stay below 4 GiB.
+// One segment of a channel: a file of whole batches exactly as Kafka lays them out, named by the
+// offset of its first record. Segment is the owner's view (under the partition's lock); SegmentFile
+// is what helper threads share of it. Names of the log's files are made and parsed here only.
+// Positions and sizes in bytes; segments stay below 4 GiB.
 #pragma once
 
 #include "file_cache.hpp"
@@ -22,7 +23,7 @@ inline constexpr std::string_view kCheckpointFile = "checkpoint";
 inline constexpr std::string_view kCleanFile = "clean-shutdown";
 inline constexpr std::string_view kPointsFile = "recovery-points";
 inline constexpr std::string_view kRemovedDirectory = ".removed";  // topics deleted, unlinked soon
-inline constexpr std::string_view kStrayDirectory = ".stray";      // foreign channels, for the operator
+inline constexpr std::string_view kStrayDirectory = ".stray";  // foreign channels, for the operator
 
 [[nodiscard]] std::string segment_name(Sequence base);  // <20-digit offset>.log
 [[nodiscard]] std::string index_name(Sequence base);    // <20-digit offset>.kindex
@@ -46,18 +47,20 @@ struct SegmentFile {
 
 struct Segment {
   std::shared_ptr<SegmentFile> file;
-  Sequence end{1};  // the next sequence after its last record
+  Sequence end{1};              // the next sequence after its last record
   std::uint64_t size = 0;       // bytes of whole batches
   std::uint64_t allocated = 0;  // bytes reserved on disk by this process
-  Timestamp first_timestamp{-1};  // max timestamp of the first batch: rolling by time counts from it
+  Timestamp first_timestamp{
+      -1};  // max timestamp of the first batch: rolling by time counts from it
   Timestamp max_timestamp{-1};
   Timestamp created{0};  // wall clock, for rolling where the first batch has no timestamp
-  /// Covers [indexed_from, size). Shared with the helper that writes it out; not changed after sealing.
+  /// Covers [indexed_from, size). Shared with the helper that writes it out; not changed after
+  /// sealing.
   std::shared_ptr<Index> index;
   std::uint64_t indexed_from = 0;
   std::uint64_t written_from = 0;  // bytes from here on were written by this process …
   std::uint64_t written_at = 0;    // … the last of them at this count of bytes over the whole store
-  bool checked = true;  // the file's size was compared with `size`
+  bool checked = true;             // the file's size was compared with `size`
 
   [[nodiscard]] Sequence base() const noexcept { return file->base; }
   [[nodiscard]] std::uint32_t ordinal() const noexcept { return file->ordinal; }

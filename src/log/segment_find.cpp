@@ -1,4 +1,5 @@
-// Finding by time, exact to the batch: blocks whose max timestamp is too small are skipped, the rest is walked by header.
+// Finding by time, exact to the batch: blocks whose max timestamp is too small are skipped, the
+// rest is walked by header.
 #include "segment_log.hpp"
 
 #include "header_walk.hpp"

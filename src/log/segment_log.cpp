@@ -16,9 +16,12 @@ namespace {
 constexpr std::uint64_t kFirstStep = 64 << 10;
 constexpr std::uint64_t kLargestStep = 32 << 20;
 constexpr std::int64_t kLargestSegment = std::numeric_limits<std::int32_t>::max();
-constexpr std::size_t kIndexWorthKeeping = 64;  // blocks; fewer are made again as fast as they are read
+constexpr std::size_t kIndexWorthKeeping =
+    64;  // blocks; fewer are made again as fast as they are read
 
-bool is_full(const Error& error) { return error.os_error == ENOSPC || error.os_error == EDQUOT; }
+bool is_full(const Error& error) {
+  return error.os_error == ENOSPC || error.os_error == EDQUOT;
+}
 
 /// Spreads the rolls of channels made together; any fixed mixing of the numbers will do.
 std::int64_t jitter(const LogOptions& options, ChannelHandle handle, Sequence base) {
@@ -26,8 +29,8 @@ std::int64_t jitter(const LogOptions& options, ChannelHandle handle, Sequence ba
   std::uint64_t mixed = handle.value() * 0x9E37'79B9'7F4A'7C15ULL +
                         static_cast<std::uint64_t>(base.value()) * 0xC2B2'AE3D'27D4'EB4FULL;
   mixed ^= mixed >> 31;
-  return static_cast<std::int64_t>(mixed % static_cast<std::uint64_t>(
-                                               std::min(options.segment_jitter_ms, options.segment_ms)));
+  return static_cast<std::int64_t>(
+      mixed % static_cast<std::uint64_t>(std::min(options.segment_jitter_ms, options.segment_ms)));
 }
 
 }  // namespace
@@ -51,8 +54,8 @@ SegmentLog::~SegmentLog() {
   if (segments_.empty() || !core_->owns_files()) return;
   const Segment& tail = segments_.back();
   if (tail.index != nullptr && tail.indexed_from == 0 && tail.index->size() >= kIndexWorthKeeping) {
-    const IndexFile index{tail.base(), tail.end,  tail.size, tail.first_timestamp, tail.max_timestamp,
-                          false,       *tail.index};
+    const IndexFile index{tail.base(),        tail.end, tail.size,  tail.first_timestamp,
+                          tail.max_timestamp, false,    *tail.index};
     write_index(core_->store().files, core_->path(index_name(tail.base())), index, false);
   }
   if (tail.allocated <= tail.size) return;
@@ -124,11 +127,11 @@ Result<void> SegmentLog::roll(Sequence base) {
   if (!segments_.empty() && segments_.back().size > 0) {
     Segment& full = segments_.back();
     keep_index(full.ordinal());
-    IndexFile index{full.base(), full.end, full.size, full.first_timestamp, full.max_timestamp, true, {}};
+    IndexFile index{full.base(),        full.end, full.size, full.first_timestamp,
+                    full.max_timestamp, true,     {}};
     core_->store().helpers.post(
-        [core = core_, sealed = full.file, index = std::move(index), blocks = full.index]() mutable {
-          core->seal(sealed, std::move(index), blocks);
-        });
+        [core = core_, sealed = full.file, index = std::move(index),
+         blocks = full.index]() mutable { core->seal(sealed, std::move(index), blocks); });
   }
   Segment& tail = segments_.emplace_back();
   tail.file = std::move(file);
@@ -158,8 +161,8 @@ void SegmentLog::reserve(File& file, Segment& tail, std::uint64_t bytes) {
   const std::uint64_t wanted = tail.size + bytes;
   if (wanted <= tail.allocated) return;
   const std::uint64_t from = std::max(tail.allocated, tail.size);
-  const std::uint64_t limit =
-      std::max(wanted, static_cast<std::uint64_t>(std::max<std::int64_t>(options_.segment_bytes, 0)));
+  const std::uint64_t limit = std::max(
+      wanted, static_cast<std::uint64_t>(std::max<std::int64_t>(options_.segment_bytes, 0)));
   const std::uint64_t step = std::clamp(from, kFirstStep, kLargestStep);
   const std::uint64_t upto = std::min(std::max(from + step, wanted), limit);
   // Only speed is lost without it; a full disk shows itself at the write.
@@ -170,13 +173,15 @@ void SegmentLog::reserve(File& file, Segment& tail, std::uint64_t bytes) {
 Error SegmentLog::undo_write(File& file, const Segment& tail, Error why) {
   why.code = ErrorCode::KAFKA_STORAGE_ERROR;
   if (!is_full(why)) return core_->fail_for_good(std::move(why));
-  if (auto cut = file.truncate(tail.size); !cut) return core_->fail_for_good(std::move(cut.error()));
+  if (auto cut = file.truncate(tail.size); !cut)
+    return core_->fail_for_good(std::move(cut.error()));
   segments_.back().allocated = tail.size;
   return why;
 }
 
 void SegmentLog::note_append(Segment& tail, Extent extent, std::span<const Bytes> batches) {
-  const auto interval = static_cast<std::uint64_t>(std::max<std::int64_t>(options_.index_interval_bytes, 1));
+  const auto interval =
+      static_cast<std::uint64_t>(std::max<std::int64_t>(options_.index_interval_bytes, 1));
   if (tail.index == nullptr) tail.index = std::make_shared<Index>();
   std::uint64_t position = tail.size;
   for (const Bytes& piece : batches) {
@@ -196,7 +201,8 @@ void SegmentLog::note_append(Segment& tail, Extent extent, std::span<const Bytes
   tail.written_at = core_->store().written.fetch_add(bytes, std::memory_order_relaxed) + bytes;
   if (options_.ack_after_sync) {  // readers end at one of the last few appends
     ReadState& state = reads();
-    state.appends[state.next_append++ % state.appends.size()] = {tail.ordinal(), {tail.size, extent.first}};
+    state.appends[state.next_append++ % state.appends.size()] = {tail.ordinal(),
+                                                                 {tail.size, extent.first}};
   }
   tail.size = position;
   tail.end = end_ = extent.last + 1;
@@ -214,8 +220,10 @@ Result<Appended> SegmentLog::trim(Sequence new_start) {
   new_start = std::clamp(new_start, start_, end_);
   if (new_start == start_) return Appended{end_ - 1, true};
   const ChannelState state{core_->id().topic_id, core_->id().partition, new_start, generation_ + 1};
-  if (auto done = update_channel_file(core_->store().files, core_->path(kChannelFile), state); !done) {
-    // The older slot still says where the log starts; an unfinished write to the other one is told by its checksum.
+  if (auto done = update_channel_file(core_->store().files, core_->path(kChannelFile), state);
+      !done) {
+    // The older slot still says where the log starts; an unfinished write to the other one is told
+    // by its checksum.
     return is_full(done.error()) ? std::unexpected(std::move(done.error()))
                                  : std::unexpected(core_->fail_for_good(std::move(done.error())));
   }
@@ -245,8 +253,8 @@ void SegmentLog::configure(const LogOptions& options) {
   if (!options_.ack_after_sync && options.ack_after_sync) committed_floor_ = end_;
   options_ = options;
   core_->ack_after_sync = options.ack_after_sync;
-  core_->index_interval =
-      static_cast<std::uint32_t>(std::clamp<std::int64_t>(options.index_interval_bytes, 1, 1 << 30));
+  core_->index_interval = static_cast<std::uint32_t>(
+      std::clamp<std::int64_t>(options.index_interval_bytes, 1, 1 << 30));
 }
 
 Bounds SegmentLog::bounds() const noexcept {
@@ -280,13 +288,16 @@ Result<void> SegmentLog::checkpoint(const Checkpoint& checkpoint) {
   });
   if (!kept && layout->created) {
     const Buffer file = encode_checkpoint({core_->id(), false, checkpoint});
-    if (auto done = replace_file(store.files, core_->path(kCheckpointFile), file); !done) return done;
+    if (auto done = replace_file(store.files, core_->path(kCheckpointFile), file); !done)
+      return done;
   }
   core_->checkpointed = layout->appended;
   return {};
 }
 
-Result<Sequence> SegmentLog::sync() { return core_->sync(); }
+Result<Sequence> SegmentLog::sync() {
+  return core_->sync();
+}
 
 Result<void> SegmentLog::replay(Sequence from, const BatchVisitor& visit) const {
   for (const Segment& segment : segments_) {

@@ -1,7 +1,8 @@
-// ChannelLog over segment files. Under the partition's lock but for checkpoint and sync, which work on the Core alone.
-// Invariants: segments are contiguous (one's end is the next one's base) and only the last one grows; size counts
-// whole batches; the first segment holds `start` or is the only one. Nothing is made on disk before the first append.
-// Reads never wait for the disk: what may be cold is answered with a Miss that Core::load brings in.
+// ChannelLog over segment files. Under the partition's lock but for checkpoint and sync, which work
+// on the Core alone. Invariants: segments are contiguous (one's end is the next one's base) and
+// only the last one grows; size counts whole batches; the first segment holds `start` or is the
+// only one. Nothing is made on disk before the first append. Reads never wait for the disk: what
+// may be cold is answered with a Miss that Core::load brings in.
 #pragma once
 
 #include "core.hpp"
@@ -52,11 +53,11 @@ class SegmentLog final : public ChannelLog {
     std::uint64_t position = 0;
     Sequence base{1};  // of the batch that begins there
   };
-  struct Hint {  // a boundary that a sequential reader will ask for
+  struct Hint {                          // a boundary that a sequential reader will ask for
     std::uint32_t ordinal = UINT32_MAX;  // none
     Place place;
   };
-  struct WarmRange {  // loaded for a reader not long ago
+  struct WarmRange {                     // loaded for a reader not long ago
     std::uint32_t ordinal = UINT32_MAX;  // none
     std::uint64_t begin = 0, end = 0;
   };
@@ -98,8 +99,8 @@ class SegmentLog final : public ChannelLog {
                         const ReadRequest& request) const;
   Maybe<Place> first_batch(const Segment& segment, const File& file, Place from,
                            std::uint64_t limit) const;
-  [[nodiscard]] std::uint64_t warm_end(const Segment& segment, const File& file, std::uint64_t begin,
-                                       std::uint64_t end) const;
+  [[nodiscard]] std::uint64_t warm_end(const Segment& segment, const File& file,
+                                       std::uint64_t begin, std::uint64_t end) const;
   Maybe<Place> read_segment(const Segment& segment, const ReadRequest& request,
                             std::vector<Slice>& out) const;
   void remember(const Segment& segment, Place place) const;
@@ -109,7 +110,8 @@ class SegmentLog final : public ChannelLog {
   struct Span {  // batches that hold records of [from, below)
     Sequence from, below;
   };
-  Maybe<std::optional<TimePosition>> find_in(const Segment& segment, Span span, Timestamp at_least) const;
+  Maybe<std::optional<TimePosition>> find_in(const Segment& segment, Span span,
+                                             Timestamp at_least) const;
   Maybe<Timestamp> max_in(const Segment& segment, Span span) const;
   template <class Visit>  // bool visit(header): go on
   Maybe<bool> walk_block(const Segment& segment, std::size_t block, Visit&& visit) const;

@@ -1,4 +1,5 @@
-// Reading by sequence: find the batch, find where whole batches end, hand out file slices of warm pages.
+// Reading by sequence: find the batch, find where whole batches end, hand out file slices of warm
+// pages.
 #include "segment_log.hpp"
 
 #include "header_walk.hpp"
@@ -11,9 +12,10 @@ namespace kanal::log {
 namespace {
 
 constexpr std::uint64_t kSlice = 1 << 20;
-constexpr std::uint64_t kLoad = 2 << 20;         // read ahead for one Miss
-constexpr std::uint64_t kHotTail = 4 << 20;      // this much of a segment's end …
-constexpr std::uint64_t kHotWrites = 256 << 20;  // … counts as warm until the store took as much as this
+constexpr std::uint64_t kLoad = 2 << 20;     // read ahead for one Miss
+constexpr std::uint64_t kHotTail = 4 << 20;  // this much of a segment's end …
+constexpr std::uint64_t kHotWrites =
+    256 << 20;  // … counts as warm until the store took as much as this
 
 std::unexpected<std::variant<Miss, Error>> failed(Error error) {
   return std::unexpected(std::variant<Miss, Error>(std::move(error)));
@@ -54,7 +56,8 @@ Maybe<Sequence> SegmentLog::read(const ReadRequest& request, std::vector<Slice>&
   return left.from;
 }
 
-Maybe<SegmentLog::Place> SegmentLog::read_segment(const Segment& segment, const ReadRequest& request,
+Maybe<SegmentLog::Place> SegmentLog::read_segment(const Segment& segment,
+                                                  const ReadRequest& request,
                                                   std::vector<Slice>& out) const {
   auto file = open_for_read(segment);
   if (!file) return std::unexpected(file.error());
@@ -70,7 +73,8 @@ Maybe<SegmentLog::Place> SegmentLog::read_segment(const Segment& segment, const 
   return end;
 }
 
-/// Where the answer ends: at a batch boundary below request.below, within max_bytes and what is warm.
+/// Where the answer ends: at a batch boundary below request.below, within max_bytes and what is
+/// warm.
 Maybe<SegmentLog::Place> SegmentLog::read_end(const Segment& segment, const File& file, Place from,
                                               const ReadRequest& request) const {
   Place last{segment.size, segment.end};
@@ -215,7 +219,8 @@ void SegmentLog::take_loaded() const {
       install_index(loaded);
     } else {
       ReadState& state = reads();
-      state.warm[state.next_warm++ % state.warm.size()] = {loaded.ordinal, loaded.begin, loaded.end};
+      state.warm[state.next_warm++ % state.warm.size()] = {loaded.ordinal, loaded.begin,
+                                                           loaded.end};
     }
   }
 }

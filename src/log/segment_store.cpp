@@ -1,5 +1,6 @@
-// The LogStore over segment files: opens and removes channels, runs loads on helpers, and writes and consumes the file of the
-// clean shutdown. Its state is in StoreContext, behind leaf locks: any thread.
+// The LogStore over segment files: opens and removes channels, runs loads on helpers, and writes
+// and consumes the file of the clean shutdown. Its state is in StoreContext, behind leaf locks: any
+// thread.
 #include "blob.hpp"
 #include "checkpoint.hpp"
 #include "core.hpp"
@@ -54,7 +55,7 @@ class SegmentStore final : public LogStore {
   const std::shared_ptr<StoreContext> context_;
   CommitSink* sink_ = nullptr;
   std::optional<Error> broken_;  // set by start
-  Leaf<SavedChannels> saved_;  // of the last run, until each is opened
+  Leaf<SavedChannels> saved_;    // of the last run, until each is opened
 };
 
 std::string unique_name(StoreContext& context, const ChannelId& id) {
@@ -68,7 +69,8 @@ void SegmentStore::start(CommitSink& sink) {
   if (auto done = context_->files.create_directories(context_->directory); !done) {
     logger("log").error("Could not make the directory of the channels. why=\"{}\"",
                         done.error().detail);
-  } else if (const auto slash = context_->directory.rfind('/'); slash != std::string::npos && slash > 0) {
+  } else if (const auto slash = context_->directory.rfind('/');
+             slash != std::string::npos && slash > 0) {
     (void)context_->files.sync_directory(context_->directory.substr(0, slash));
   }
   read_saved();
@@ -97,7 +99,8 @@ std::optional<SavedChannels> SegmentStore::read_saved_file(std::string_view name
   return std::move(*channels);
 }
 
-/// The mark of the clean shutdown counts once: before anything is written it becomes a mere set of recovery points.
+/// The mark of the clean shutdown counts once: before anything is written it becomes a mere set of
+/// recovery points.
 void SegmentStore::read_saved() {
   FileSystem& files = context_->files;
   auto clean = read_saved_file(kCleanFile);
@@ -108,9 +111,11 @@ void SegmentStore::read_saved() {
     if (consumed) consumed = files.sync_directory(context_->directory);
   }
   if (!consumed) {
-    // Writing with the mark in place would let the start after a crash trust what is no longer true.
-    logger("log").error("No channel is opened: the mark of the clean shutdown cannot be taken away. why=\"{}\"",
-                        consumed.error().detail);
+    // Writing with the mark in place would let the start after a crash trust what is no longer
+    // true.
+    logger("log").error(
+        "No channel is opened: the mark of the clean shutdown cannot be taken away. why=\"{}\"",
+        consumed.error().detail);
     broken_ = std::move(consumed.error());
     return;
   }
@@ -125,11 +130,13 @@ std::optional<SavedChannel> SegmentStore::take_saved(const ChannelId& id) {
   auto node = saved_.with([&](SavedChannels& saved) { return saved.extract(id.name); });
   if (node.empty()) return std::nullopt;
   SavedChannel& channel = node.mapped();
-  if (channel.id.topic_id != id.topic_id || channel.id.partition != id.partition) return std::nullopt;
+  if (channel.id.topic_id != id.topic_id || channel.id.partition != id.partition)
+    return std::nullopt;
   return std::move(channel);
 }
 
-std::shared_ptr<Core> SegmentStore::add(const ChannelId& id, ChannelHandle handle, LeaderEpoch epoch) {
+std::shared_ptr<Core> SegmentStore::add(const ChannelId& id, ChannelHandle handle,
+                                        LeaderEpoch epoch) {
   auto core = std::make_shared<Core>(context_, id, handle, epoch);
   context_->channels.with([&](OpenChannels& channels) {
     if (const auto old = channels.by_name.find(id.name); old != channels.by_name.end()) {
@@ -181,7 +188,8 @@ Result<std::string> SegmentStore::check_identity(const ChannelId& id) {
   const auto exists = context_->files.exists(directory);
   if (!exists) return std::unexpected(exists.error());
   if (!*exists) return std::string();
-  const auto channel = read_channel_file(context_->files, directory + "/" + std::string(kChannelFile));
+  const auto channel =
+      read_channel_file(context_->files, directory + "/" + std::string(kChannelFile));
   if (!channel) return std::unexpected(channel.error());
   if (channel->condition == ChannelFile::Condition::kUnwritten ||
       channel->condition == ChannelFile::Condition::kDamaged ||
@@ -189,17 +197,21 @@ Result<std::string> SegmentStore::check_identity(const ChannelId& id) {
     return std::string();
   }
   const std::string name = unique_name(*context_, id);
-  if (auto done = move_away(id, kStrayDirectory, name); !done) return std::unexpected(std::move(done.error()));
-  std::string detail = "'" + directory + "' belonged to topic id " + to_string(channel->state.topic_id) +
-                       " and was moved to '" + path(kStrayDirectory) + "/" + name + "'. ";
+  if (auto done = move_away(id, kStrayDirectory, name); !done)
+    return std::unexpected(std::move(done.error()));
+  std::string detail = "'" + directory + "' belonged to topic id " +
+                       to_string(channel->state.topic_id) + " and was moved to '" +
+                       path(kStrayDirectory) + "/" + name + "'. ";
   logger("log").warn("A foreign channel directory was moved away. {}channel={}", detail, id.name);
   return detail;
 }
 
-Result<void> SegmentStore::move_away(const ChannelId& id, std::string_view where, const std::string& as) {
+Result<void> SegmentStore::move_away(const ChannelId& id, std::string_view where,
+                                     const std::string& as) {
   FileSystem& files = context_->files;
   if (auto done = files.create_directories(path(where)); !done) return done;
-  if (auto done = files.rename(path(directory_name(id)), path(where) + "/" + as); !done) return done;
+  if (auto done = files.rename(path(directory_name(id)), path(where) + "/" + as); !done)
+    return done;
   if (auto done = files.sync_directory(path(where)); !done) return done;
   return files.sync_directory(context_->directory);
 }
@@ -259,7 +271,8 @@ void SegmentStore::commit_staged() {
   }
 }
 
-/// What was checkpointed since prepare_stop; a channel that took records after it is no longer clean.
+/// What was checkpointed since prepare_stop; a channel that took records after it is no longer
+/// clean.
 std::vector<SavedChannel> SegmentStore::take_kept() {
   return context_->channels.with([](OpenChannels& channels) {
     for (auto& [name, core] : channels.by_name) core->close();
@@ -290,7 +303,8 @@ Result<void> SegmentStore::stop(Deadline) {
 
 }  // namespace
 
-std::unique_ptr<LogStore> make_segment_store(FileSystem& files, Executor& helpers, const Clock& clock,
+std::unique_ptr<LogStore> make_segment_store(FileSystem& files, Executor& helpers,
+                                             const Clock& clock,
                                              const SegmentStoreOptions& options) {
   return std::make_unique<SegmentStore>(files, helpers, clock, options);
 }

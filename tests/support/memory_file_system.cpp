@@ -12,13 +12,15 @@ namespace {
 constexpr std::uint64_t kPage = 4096;
 
 std::unexpected<Error> failed(const char* what, const std::string& path, int error) {
-  return kanal::fail(ErrorCode::KAFKA_STORAGE_ERROR,
-                     std::string("cannot ") + what + " '" + path +
-                         "': " + std::generic_category().message(error),
-                     error);
+  return kanal::fail(
+      ErrorCode::KAFKA_STORAGE_ERROR,
+      std::string("cannot ") + what + " '" + path + "': " + std::generic_category().message(error),
+      error);
 }
 
-std::string name_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+std::string name_of(const std::string& path) {
+  return path.substr(path.rfind('/') + 1);
+}
 
 std::string directory_of(const std::string& path) {
   const auto slash = path.rfind('/');
@@ -77,7 +79,8 @@ class MemoryFileSystem::OpenFile final : public File {
     const std::size_t size = node_->data.size();
     if (position >= size) return std::size_t{0};
     const std::size_t got = std::min(into.size(), size - static_cast<std::size_t>(position));
-    std::ranges::copy(Bytes(node_->data).subspan(static_cast<std::size_t>(position), got), into.begin());
+    std::ranges::copy(Bytes(node_->data).subspan(static_cast<std::size_t>(position), got),
+                      into.begin());
     node_->touch(position, got);
     return got;
   }
@@ -138,7 +141,8 @@ class MemoryFileSystem::OpenFile final : public File {
  private:
   Result<void> begin(Operation kind, const char* what) const {
     if (generation_ != files_.generation_) return failed(what, path_, EIO);
-    if (!writable_ && (kind & (kWrite | kTruncate | kAllocate)) != 0) return failed(what, path_, EBADF);
+    if (!writable_ && (kind & (kWrite | kTruncate | kAllocate)) != 0)
+      return failed(what, path_, EBADF);
     return files_.step(kind, what, path_);
   }
 
@@ -395,7 +399,9 @@ Result<void> MemoryFileSystem::remove(const std::string& path) {
   return {};
 }
 
-Result<void> MemoryFileSystem::remove_all(const std::string& path) { return remove(path); }
+Result<void> MemoryFileSystem::remove_all(const std::string& path) {
+  return remove(path);
+}
 
 Result<void> MemoryFileSystem::sync_directory(const std::string& path) {
   const std::lock_guard hold(mutex_);
@@ -408,7 +414,8 @@ Result<void> MemoryFileSystem::sync_directory(const std::string& path) {
 
 Result<DiskSpace> MemoryFileSystem::space(const std::string& path) {
   const std::lock_guard hold(mutex_);
-  if (auto ready = step(kLook, "ask for the space of", path); !ready) return std::unexpected(ready.error());
+  if (auto ready = step(kLook, "ask for the space of", path); !ready)
+    return std::unexpected(ready.error());
   const std::uint64_t total = capacity_.value_or(std::uint64_t{1} << 40);
   return DiskSpace{total, total - std::min(total, used(*root_))};
 }

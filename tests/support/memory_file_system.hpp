@@ -1,7 +1,8 @@
-// A FileSystem in memory that fails on purpose, for tests and the simulation. Synced and unsynced state are kept apart for
-// file contents and for directory entries: power_cut() leaves what was synced and, if told so, a prefix of the unsynced
-// writes with the last one torn. Any operation can be made to fail: the i-th, from the i-th on, or by kind; the disk can be
-// full; pages can be cold. One lock inside: any thread. Errors look like the system's: KAFKA_STORAGE_ERROR, path, errno.
+// A FileSystem in memory that fails on purpose, for tests and the simulation. Synced and unsynced
+// state are kept apart for file contents and for directory entries: power_cut() leaves what was
+// synced and, if told so, a prefix of the unsynced writes with the last one torn. Any operation can
+// be made to fail: the i-th, from the i-th on, or by kind; the disk can be full; pages can be cold.
+// One lock inside: any thread. Errors look like the system's: KAFKA_STORAGE_ERROR, path, errno.
 #pragma once
 
 #include "kanal/base/file_system.hpp"
@@ -37,11 +38,11 @@ class MemoryFileSystem final : public FileSystem {
     kAll = 0xFFFF'FFFF,
   };
   struct Fault {
-    std::uint64_t at = 0;             // of the operations counted from now on, from 0
-    std::uint32_t kinds = kChanges;   // only these count
-    int error = 5;                    // EIO
-    bool sticky = false;              // all later ones of these kinds fail too
-    bool half_write = true;           // a failing write leaves its first half
+    std::uint64_t at = 0;            // of the operations counted from now on, from 0
+    std::uint32_t kinds = kChanges;  // only these count
+    int error = 5;                   // EIO
+    bool sticky = false;             // all later ones of these kinds fail too
+    bool half_write = true;          // a failing write leaves its first half
   };
   struct PowerCut {
     /// How many of a file's unsynced writes survive, for a file that has `unsynced` of them.

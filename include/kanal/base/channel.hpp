@@ -1,5 +1,5 @@
-// Channel names: the only place that builds or parses them. Partition 0 of topic "orders" is the channel
-// "kafka.orders", partition n >= 1 is "kafka.orders~n". Plain functions: any thread.
+// Channel names: the only place that builds or parses them. Partition 0 of topic "orders" is the
+// channel "kafka.orders", partition n >= 1 is "kafka.orders~n". Plain functions: any thread.
 #pragma once
 
 #include "kanal/base/error.hpp"
@@ -13,7 +13,8 @@ namespace kanal {
 
 inline constexpr std::size_t kMaxTopicNameLength = 249;
 
-/// INVALID_TOPIC_EXCEPTION with the reason, in the order Kafka checks: empty, "." or "..", too long, characters.
+/// INVALID_TOPIC_EXCEPTION with the reason, in the order Kafka checks: empty, "." or "..", too
+/// long, characters.
 [[nodiscard]] Result<void> check_topic_name(std::string_view topic);
 
 /// Kafka's metric form of a name: '.' becomes '_'. Two topics must not be equal in it.
@@ -32,15 +33,16 @@ struct TopicPartition {
 /// Whether a name belongs to the reserved `_KAFKA_` channels, closed to everybody outside.
 [[nodiscard]] bool is_reserved_channel(std::string_view channel);
 
-/// Identity of one incarnation of a channel: the topic id tells a re-created topic from the deleted one.
+/// Identity of one incarnation of a channel: the topic id tells a re-created topic from the deleted
+/// one.
 struct ChannelId {
-  std::string name;      // channel_name(topic, partition)
+  std::string name;  // channel_name(topic, partition)
   Uuid topic_id;
   PartitionIndex partition;
 };
 
-/// The directory name of a channel: the name itself, or for names over 255 bytes a documented short form
-/// (first 180 bytes, '~', hex of the topic id, '~', partition).
+/// The directory name of a channel: the name itself, or for names over 255 bytes a documented short
+/// form (first 180 bytes, '~', hex of the topic id, '~', partition).
 [[nodiscard]] std::string directory_name(const ChannelId& channel);
 
 }  // namespace kanal

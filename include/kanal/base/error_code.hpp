@@ -1,4 +1,5 @@
-// Kafka's error codes (Apache Kafka 4.4), the one vocabulary of every layer. Plain values: any thread.
+// Kafka's error codes (Apache Kafka 4.4), the one vocabulary of every layer. Plain values: any
+// thread.
 #pragma once
 
 #include <cstdint>

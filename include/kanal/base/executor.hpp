@@ -1,4 +1,5 @@
-// The Executor seam: work that may block (fsync, cold reads, unlink) goes to helper threads through this.
+// The Executor seam: work that may block (fsync, cold reads, unlink) goes to helper threads through
+// this.
 #pragma once
 
 #include <functional>

@@ -22,25 +22,38 @@ class Strong {
   [[nodiscard]] constexpr Rep value() const noexcept { return value_; }
   friend constexpr auto operator<=>(Strong, Strong) = default;
 
-  constexpr Strong& operator+=(Rep delta) { value_ += delta; return *this; }
-  constexpr Strong& operator++() { ++value_; return *this; }
-  friend constexpr Strong operator+(Strong a, Rep delta) { return Strong(static_cast<Rep>(a.value_ + delta)); }
-  friend constexpr Strong operator-(Strong a, Rep delta) { return Strong(static_cast<Rep>(a.value_ - delta)); }
-  friend constexpr Rep operator-(Strong a, Strong b) { return static_cast<Rep>(a.value_ - b.value_); }
+  constexpr Strong& operator+=(Rep delta) {
+    value_ += delta;
+    return *this;
+  }
+  constexpr Strong& operator++() {
+    ++value_;
+    return *this;
+  }
+  friend constexpr Strong operator+(Strong a, Rep delta) {
+    return Strong(static_cast<Rep>(a.value_ + delta));
+  }
+  friend constexpr Strong operator-(Strong a, Rep delta) {
+    return Strong(static_cast<Rep>(a.value_ - delta));
+  }
+  friend constexpr Rep operator-(Strong a, Strong b) {
+    return static_cast<Rep>(a.value_ - b.value_);
+  }
 
  private:
   Rep value_{};
 };
 
-using Offset = Strong<struct OffsetTag, std::int64_t>;              // Kafka's: first record is 0
-using Sequence = Strong<struct SequenceTag, std::int64_t>;          // the channel's: first record is 1
-using LeaderEpoch = Strong<struct LeaderEpochTag, std::int32_t>;    // -1: not known
-using ProducerId = Strong<struct ProducerIdTag, std::int64_t>;      // -1: none
-using ProducerEpoch = Strong<struct ProducerEpochTag, std::int16_t>;// -1: none
+using Offset = Strong<struct OffsetTag, std::int64_t>;      // Kafka's: first record is 0
+using Sequence = Strong<struct SequenceTag, std::int64_t>;  // the channel's: first record is 1
+using LeaderEpoch = Strong<struct LeaderEpochTag, std::int32_t>;      // -1: not known
+using ProducerId = Strong<struct ProducerIdTag, std::int64_t>;        // -1: none
+using ProducerEpoch = Strong<struct ProducerEpochTag, std::int16_t>;  // -1: none
 using PartitionIndex = Strong<struct PartitionIndexTag, std::int32_t>;
 using NodeId = Strong<struct NodeIdTag, std::int32_t>;
-using Timestamp = Strong<struct TimestampTag, std::int64_t>;        // ms since 1970 UTC; -1: none
-using ChannelHandle = Strong<struct ChannelHandleTag, std::uint32_t>;  // small dense number of an open channel
+using Timestamp = Strong<struct TimestampTag, std::int64_t>;  // ms since 1970 UTC; -1: none
+using ChannelHandle =
+    Strong<struct ChannelHandleTag, std::uint32_t>;  // small dense number of an open channel
 
 inline constexpr LeaderEpoch kNoLeaderEpoch{-1};
 inline constexpr ProducerId kNoProducerId{-1};
@@ -48,8 +61,12 @@ inline constexpr ProducerEpoch kNoProducerEpoch{-1};
 inline constexpr Timestamp kNoTimestamp{-1};
 inline constexpr Offset kNoOffset{-1};
 
-[[nodiscard]] constexpr Offset to_offset(Sequence sequence) { return Offset(sequence.value() - 1); }
-[[nodiscard]] constexpr Sequence to_sequence(Offset offset) { return Sequence(offset.value() + 1); }
+[[nodiscard]] constexpr Offset to_offset(Sequence sequence) {
+  return Offset(sequence.value() - 1);
+}
+[[nodiscard]] constexpr Sequence to_sequence(Offset offset) {
+  return Sequence(offset.value() + 1);
+}
 
 /// 128-bit topic or cluster id, big endian as on the wire. All zero means "none".
 struct Uuid {
@@ -65,7 +82,9 @@ struct Uuid {
 
 template <class Tag, class Rep>
 struct std::hash<kanal::Strong<Tag, Rep>> {
-  std::size_t operator()(kanal::Strong<Tag, Rep> id) const noexcept { return std::hash<Rep>{}(id.value()); }
+  std::size_t operator()(kanal::Strong<Tag, Rep> id) const noexcept {
+    return std::hash<Rep>{}(id.value());
+  }
 };
 
 template <>

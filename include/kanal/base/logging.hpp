@@ -1,4 +1,5 @@
-// One spdlog logger a layer: a line is a sentence and key=value pairs, never payloads or secrets. Any thread.
+// One spdlog logger a layer: a line is a sentence and key=value pairs, never payloads or secrets.
+// Any thread.
 #pragma once
 
 #include <spdlog/logger.h>

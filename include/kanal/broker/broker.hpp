@@ -1,5 +1,6 @@
-// The facade that handlers see: topics, appends, long polls, the catalog's changes, producer ids. It owns what outlives a
-// request. Any I/O thread may call it; Tasks resume on the calling context's I/O thread. Nothing here blocks a thread.
+// The facade that handlers see: topics, appends, long polls, the catalog's changes, producer ids.
+// It owns what outlives a request. Any I/O thread may call it; Tasks resume on the calling
+// context's I/O thread. Nothing here blocks a thread.
 #pragma once
 
 #include "kanal/base/executor.hpp"
@@ -36,8 +37,8 @@ struct BrokerOptions {
 /// For the log line of the start.
 struct StartReport {
   std::size_t topics = 0, partitions = 0;
-  std::size_t recovered = 0;         // partitions whose log had to be scanned
-  std::size_t broken = 0;            // partitions that could not be opened
+  std::size_t recovered = 0;  // partitions whose log had to be scanned
+  std::size_t broken = 0;     // partitions that could not be opened
   std::uint64_t cut_bytes = 0;
 };
 
@@ -48,9 +49,10 @@ struct ProducerIdentity {
 
 class Broker final : public log::CommitSink {
  public:
-  /// Opens `data_dir` (lock, format, reserved channels, every partition) and takes the next leader epoch. Blocks.
-  static Result<std::unique_ptr<Broker>> start(const Foundations& foundations, const BrokerOptions& options,
-                                               StartReport& report);
+  /// Opens `data_dir` (lock, format, reserved channels, every partition) and takes the next leader
+  /// epoch. Blocks.
+  static Result<std::unique_ptr<Broker>> start(const Foundations& foundations,
+                                               const BrokerOptions& options, StartReport& report);
   ~Broker() override;
 
   // Facts
@@ -58,21 +60,23 @@ class Broker final : public log::CommitSink {
   [[nodiscard]] std::shared_ptr<const coordinator::BrokerConfig> config() const noexcept;
   [[nodiscard]] const std::string& cluster_id() const noexcept;
   [[nodiscard]] NodeId node_id() const noexcept;
-  [[nodiscard]] LeaderEpoch leader_epoch() const noexcept;   // this start's
+  [[nodiscard]] LeaderEpoch leader_epoch() const noexcept;  // this start's
   [[nodiscard]] const Clock& clock() const noexcept;
   [[nodiscard]] Random& random() const noexcept;
   [[nodiscard]] FileSystem& files() noexcept;
   [[nodiscard]] const std::string& data_dir() const noexcept;
-  /// Leadership is asked, not assumed: the node that leads the channel; on one machine always this one.
+  /// Leadership is asked, not assumed: the node that leads the channel; on one machine always this
+  /// one.
   [[nodiscard]] NodeId leader(const ChannelId& channel) const noexcept;
 
   // Waiting. `deadline` bounds each; a closed connection or a stopping broker ends it early.
-  /// Whether nothing has to be awaited for these tickets: the rule without acks after sync. Asked before `committed`,
-  /// so that the hot path makes no coroutine frame.
+  /// Whether nothing has to be awaited for these tickets: the rule without acks after sync. Asked
+  /// before `committed`, so that the hot path makes no coroutine frame.
   [[nodiscard]] static bool is_committed(std::span<const Ticket> tickets);
   /// Returns when every ticket is committed or lost, at the deadline, or when the connection ends.
   Task<void> committed(Context& context, std::span<const Ticket> tickets, Time deadline);
-  /// NONE; KAFKA_STORAGE_ERROR where the records were lost; REQUEST_TIMED_OUT where they may still commit.
+  /// NONE; KAFKA_STORAGE_ERROR where the records were lost; REQUEST_TIMED_OUT where they may still
+  /// commit.
   [[nodiscard]] static ErrorCode outcome(const Ticket& ticket);
   /// Parks on `wait` until it is woken, the deadline, or the connection's end.
   Task<void> park(Context& context, FetchWait& wait, Time deadline);
@@ -82,11 +86,12 @@ class Broker final : public log::CommitSink {
   Task<void> on_helper(Context& context, std::move_only_function<void()> work);
 
   // Appending: what Partition::append does, plus the bookkeeping of flusher and checkpoints.
-  Result<log::AppendResult> append(const std::shared_ptr<Partition>& partition, records::CheckedBatch& batch);
+  Result<log::AppendResult> append(const std::shared_ptr<Partition>& partition,
+                                   records::CheckedBatch& batch);
 
   // The catalog: one change at a time, stored and synced before it is seen or answered.
-  Task<std::vector<coordinator::CatalogReply>> change_catalog(Context& context,
-                                                              std::vector<coordinator::CatalogCommand> commands);
+  Task<std::vector<coordinator::CatalogReply>> change_catalog(
+      Context& context, std::vector<coordinator::CatalogCommand> commands);
   /// A fresh producer id with epoch 0 (idempotent producers, no transactional id).
   Task<Result<ProducerIdentity>> new_producer_id(Context& context);
 
@@ -94,13 +99,14 @@ class Broker final : public log::CommitSink {
 
   /// I/O threads that may park requests; before the first request.
   void attach(IoThread& io);
-  /// First half of a stop: answers what is parked with what is there and lets nothing park any more. The I/O threads
-  /// go on, so that the answers leave.
+  /// First half of a stop: answers what is parked with what is there and lets nothing park any
+  /// more. The I/O threads go on, so that the answers leave.
   void release_parked();
-  /// Second half, once no request can come any more (connections closed or I/O threads stopped): checkpoints all
-  /// partitions and closes the stores. Blocks up to `deadline`.
+  /// Second half, once no request can come any more (connections closed or I/O threads stopped):
+  /// checkpoints all partitions and closes the stores. Blocks up to `deadline`.
   Result<void> stop(Deadline deadline);
-  /// Periodic work (checkpoints, producer expiry); posted to helpers. Called every second from one I/O thread.
+  /// Periodic work (checkpoints, producer expiry); posted to helpers. Called every second from one
+  /// I/O thread.
   void tick();
 
   // log::CommitSink, from flusher and engine threads

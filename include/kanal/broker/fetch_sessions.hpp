@@ -1,6 +1,7 @@
-// Incremental fetch sessions (KIP-227): what a consumer fetches is remembered between its requests, and answers name
-// only what changed. The cache is bounded (max.incremental.fetch.session.cache.slots); a full cache means session-less
-// answers, never an error. The cache has a lock of its own; one session is used by one request at a time.
+// Incremental fetch sessions (KIP-227): what a consumer fetches is remembered between its requests,
+// and answers name only what changed. The cache is bounded
+// (max.incremental.fetch.session.cache.slots); a full cache means session-less answers, never an
+// error. The cache has a lock of its own; one session is used by one request at a time.
 #pragma once
 
 #include "kanal/base/clock.hpp"
@@ -19,9 +20,9 @@ namespace kanal::broker {
 
 /// A partition of a fetch: how it was named, where to read, and what the last answer said.
 struct FetchPartition {
-  std::string topic;           // empty where named by id
-  Uuid topic_id;               // zero where named by name
-  std::string known_name;      // the topic's name when a session last met its id; else empty
+  std::string topic;       // empty where named by id
+  Uuid topic_id;           // zero where named by name
+  std::string known_name;  // the topic's name when a session last met its id; else empty
   PartitionIndex partition;
   Offset fetch_offset;
   std::int32_t max_bytes = 0;
@@ -37,14 +38,15 @@ class FetchSession {
   std::int32_t id = 0;
   std::int32_t next_epoch = 1;
   bool by_topic_id = false;
-  std::list<FetchPartition> partitions;   // in the order to read; a served partition moves to the end
+  std::list<FetchPartition>
+      partitions;  // in the order to read; a served partition moves to the end
   /// Adds the partition, or gives the one that has its name a new position and limits.
   void put(FetchPartition partition);
   void forget(const FetchPartition& partition);
   /// The cached partition of that name; null if there is none.
   [[nodiscard]] FetchPartition* find(const FetchPartition& partition);
   void move_to_end(const FetchPartition& partition);
-  std::mutex busy;                        // held by the request that works on it, never across a wait
+  std::mutex busy;  // held by the request that works on it, never across a wait
   // Under the cache's lock, for eviction:
   Time last_used, created;
   std::size_t size = 0;
@@ -59,7 +61,9 @@ class FetchSession {
   struct KeyHash {
     std::size_t operator()(const Key& key) const noexcept;
   };
-  static Key key_of(const FetchPartition& partition) { return {partition.topic, partition.topic_id, partition.partition}; }
+  static Key key_of(const FetchPartition& partition) {
+    return {partition.topic, partition.topic_id, partition.partition};
+  }
   std::unordered_map<Key, std::list<FetchPartition>::iterator, KeyHash> by_key_;
 };
 
@@ -69,7 +73,8 @@ class FetchSessions {
 
   /// FETCH_SESSION_ID_NOT_FOUND for an unknown id.
   Result<std::shared_ptr<FetchSession>> find(std::int32_t id);
-  /// A session with a fresh random id, or nothing if the cache is full of sessions that are not to be evicted.
+  /// A session with a fresh random id, or nothing if the cache is full of sessions that are not to
+  /// be evicted.
   std::shared_ptr<FetchSession> create(std::int32_t random_id, Time now, std::size_t partitions);
   void touch(FetchSession& session, Time now, std::size_t partitions);
   void remove(std::int32_t id);

@@ -1,5 +1,6 @@
 // Guarded<T>: a value that is reached only under its mutex, inside a callback that cannot suspend.
-// Ranks (catalog 0 < transaction 1 < group 2 < partition 3) must rise while locks are nested; debug builds check it.
+// Ranks (catalog 0 < transaction 1 < group 2 < partition 3) must rise while locks are nested; debug
+// builds check it.
 #pragma once
 
 #include "kanal/base/check.hpp"
@@ -41,7 +42,8 @@ class Guarded {
 
   template <class Use>
   decltype(auto) with(Use&& use) {
-    static_assert(!std::is_reference_v<std::invoke_result_t<Use, T&>>, "nothing guarded leaves by reference");
+    static_assert(!std::is_reference_v<std::invoke_result_t<Use, T&>>,
+                  "nothing guarded leaves by reference");
     const detail::RankCheck check(kRank);
     const std::lock_guard lock(mutex_);
     return std::forward<Use>(use)(value_);

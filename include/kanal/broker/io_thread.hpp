@@ -1,5 +1,6 @@
-// One I/O thread: its io_context(1), timers, scratch buffers and parked waits. Everything but post() is for that thread
-// alone. Event is how a coroutine of this thread sleeps until somebody fires it or a deadline passes.
+// One I/O thread: its io_context(1), timers, scratch buffers and parked waits. Everything but
+// post() is for that thread alone. Event is how a coroutine of this thread sleeps until somebody
+// fires it or a deadline passes.
 #pragma once
 
 #include "kanal/base/clock.hpp"
@@ -41,7 +42,7 @@ class IoThread {
 
   /// Runs the loop until stop(). The calling thread becomes this I/O thread.
   void run();
-  void stop();                        // any thread
+  void stop();  // any thread
   /// For the simulation: runs what is ready and the timers due by the clock; whether anything ran.
   bool poll();
   [[nodiscard]] std::optional<Time> next_timer() const { return timers_.next(); }
@@ -57,7 +58,8 @@ class IoThread {
   std::unique_ptr<records::Scratch> scratch_;
 };
 
-/// A one-shot signal for one waiting coroutine of one I/O thread. fire() on that thread only; others post it.
+/// A one-shot signal for one waiting coroutine of one I/O thread. fire() on that thread only;
+/// others post it.
 class Event {
  public:
   explicit Event(IoThread& io) : io_(io) {}

@@ -25,8 +25,9 @@ struct ReadOutcome {
 
 /// What an append asks of the broker afterwards.
 struct AppendNews {
-  bool became_dirty = false;    // the first append since the last checkpoint
-  bool checkpoint_due = false;  // so much was written that recovery should not start from the old one
+  bool became_dirty = false;  // the first append since the last checkpoint
+  bool checkpoint_due =
+      false;  // so much was written that recovery should not start from the old one
 };
 
 class Partition : public std::enable_shared_from_this<Partition> {
@@ -42,9 +43,11 @@ class Partition : public std::enable_shared_from_this<Partition> {
   Result<log::AppendResult> append(records::CheckedBatch& batch, Timestamp now, AppendNews& news);
 
   /// `wait`: register it in the same turn; nullptr for a plain read.
-  log::Maybe<ReadOutcome> read(Offset from, const log::FetchLimits& limits, std::vector<log::Slice>& out, FetchWait* wait);
+  log::Maybe<ReadOutcome> read(Offset from, const log::FetchLimits& limits,
+                               std::vector<log::Slice>& out, FetchWait* wait);
 
-  /// KIP-320: FENCED_LEADER_EPOCH below, UNKNOWN_LEADER_EPOCH above the current one; -1 asks for no check.
+  /// KIP-320: FENCED_LEADER_EPOCH below, UNKNOWN_LEADER_EPOCH above the current one; -1 asks for no
+  /// check.
   Result<void> check_epoch(LeaderEpoch claimed);
 
   /// Anything short on the log under the lock; the error if the partition is broken or deleted.

@@ -1,5 +1,5 @@
-// Task<T>: the coroutine type of broker, handlers and server. An alias: no coroutine type of our own.
-// GCC 12 trap: name every aggregate and lambda on the line above a co_await, never inside it.
+// Task<T>: the coroutine type of broker, handlers and server. An alias: no coroutine type of our
+// own. GCC 12 trap: name every aggregate and lambda on the line above a co_await, never inside it.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>

@@ -1,5 +1,5 @@
-// Timers of one I/O thread: a deadline and what to do then, in order of deadline. The owner asks next() and calls
-// run_due(now), so a simulation drives it with a manual clock. One thread only.
+// Timers of one I/O thread: a deadline and what to do then, in order of deadline. The owner asks
+// next() and calls run_due(now), so a simulation drives it with a manual clock. One thread only.
 #pragma once
 
 #include "kanal/base/clock.hpp"

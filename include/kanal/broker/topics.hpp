@@ -1,6 +1,6 @@
-// The immutable picture of all topics that requests work on: the catalog's snapshot and each topic's partitions.
-// A change makes a new picture that shares all but one shard with the old one. Any thread; hold the shared_ptr
-// while you use it.
+// The immutable picture of all topics that requests work on: the catalog's snapshot and each
+// topic's partitions. A change makes a new picture that shares all but one shard with the old one.
+// Any thread; hold the shared_ptr while you use it.
 #pragma once
 
 #include "kanal/base/ids.hpp"
@@ -18,8 +18,8 @@ namespace kanal::broker {
 class Partition;
 
 struct Topic {
-  coordinator::TopicPtr entry;                           // id, name, overlay, configs in force
-  std::vector<std::shared_ptr<Partition>> partitions;    // by index
+  coordinator::TopicPtr entry;                         // id, name, overlay, configs in force
+  std::vector<std::shared_ptr<Partition>> partitions;  // by index
 
   [[nodiscard]] const std::string& name() const noexcept { return entry->name; }
   [[nodiscard]] const Uuid& id() const noexcept { return entry->id; }
@@ -38,7 +38,8 @@ class Topics {
   /// Null if there is none.
   [[nodiscard]] TopicPtr find(std::string_view name) const;
   [[nodiscard]] TopicPtr find(const Uuid& id) const;
-  /// Every topic in name order from the first name >= `from`, while visit(const TopicPtr&) returns true.
+  /// Every topic in name order from the first name >= `from`, while visit(const TopicPtr&) returns
+  /// true.
   template <class Visit>
   void visit_from(std::string_view from, Visit&& visit) const {
     catalog_->visit_from(from, [&](const coordinator::TopicPtr& entry) {
@@ -52,7 +53,8 @@ class Topics {
   }
   [[nodiscard]] const coordinator::CatalogSnapshot& catalog() const noexcept { return *catalog_; }
 
-  /// A new picture of the catalog's next snapshot, with `changed` in place of what had its id and without `gone`.
+  /// A new picture of the catalog's next snapshot, with `changed` in place of what had its id and
+  /// without `gone`.
   [[nodiscard]] std::shared_ptr<const Topics> next(coordinator::CatalogSnapshotPtr catalog,
                                                    const std::vector<TopicPtr>& changed,
                                                    const std::vector<Uuid>& gone) const;

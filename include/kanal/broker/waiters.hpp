@@ -1,6 +1,7 @@
-// Long polls: who waits for how many bytes on which partitions (FetchWait), without polling. A FetchWait is made by a
-// request, registers a node with each partition it watches (under that partition's lock), and is woken once, by the
-// append that completes its bytes, by an error, or by a commit. Waking is posted to the waiting I/O thread.
+// Long polls: who waits for how many bytes on which partitions (FetchWait), without polling. A
+// FetchWait is made by a request, registers a node with each partition it watches (under that
+// partition's lock), and is woken once, by the append that completes its bytes, by an error, or by
+// a commit. Waking is posted to the waiting I/O thread.
 #pragma once
 
 #include "kanal/broker/io_thread.hpp"

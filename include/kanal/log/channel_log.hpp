@@ -1,8 +1,9 @@
-// The storage seam of record data: append, read, find, trim and bounds of one channel's bytes. Local segment files are
-// the embedded default; a distributed engine plugs in here later (docs/architecture.md, "The storage seams").
-// append, read, find, trim, configure, bounds: under the partition's lock, never block on a disk that may be cold
-// (read and find answer Miss instead). open, remove, load, checkpoint, sync: helper threads, may block.
-// The caller numbers the records, the engine never does. An engine calls its sink from its own thread, holding no lock.
+// The storage seam of record data: append, read, find, trim and bounds of one channel's bytes.
+// Local segment files are the embedded default; a distributed engine plugs in here later
+// (docs/architecture.md, "The storage seams"). append, read, find, trim, configure, bounds: under
+// the partition's lock, never block on a disk that may be cold (read and find answer Miss instead).
+// open, remove, load, checkpoint, sync: helper threads, may block. The caller numbers the records,
+// the engine never does. An engine calls its sink from its own thread, holding no lock.
 #pragma once
 
 #include "kanal/base/bytes.hpp"
@@ -27,7 +28,8 @@ namespace kanal::log {
 struct Extent {  // inclusive
   Sequence first, last;
 };
-/// `committed`: the high watermark may move now. Else exactly one of CommitSink::committed(>= last) or lost follows.
+/// `committed`: the high watermark may move now. Else exactly one of CommitSink::committed(>= last)
+/// or lost follows.
 struct Appended {
   Sequence last;
   bool committed = true;
@@ -59,15 +61,16 @@ struct Slice {
 [[nodiscard]] std::uint32_t length_of(const Slice& slice) noexcept;
 
 struct ReadRequest {
-  Sequence from, below;            // batches that hold `from` or later, and only records below `below`
+  Sequence from, below;  // batches that hold `from` or later, and only records below `below`
   std::uint32_t max_bytes = 0;
-  bool at_least_one_batch = false; // the first batch whole, however large
+  bool at_least_one_batch = false;  // the first batch whole, however large
 };
 struct TimePosition {  // a batch: its max timestamp and first sequence
   Timestamp timestamp;
   Sequence sequence;
 };
-/// What recovery starts from: everything below `upto` is sound and synced; `state` is the partition's own.
+/// What recovery starts from: everything below `upto` is sound and synced; `state` is the
+/// partition's own.
 struct Checkpoint {
   Sequence upto{1};
   std::vector<std::byte> state;
@@ -81,35 +84,43 @@ struct LogOptions {
   std::int64_t segment_ms = 604'800'000;
   std::int64_t segment_jitter_ms = 0;
   std::int64_t index_interval_bytes = 32 * 1024;
-  bool ack_after_sync = false;     // flush.messages=1: append answers committed=false, the flusher commits
+  bool ack_after_sync =
+      false;  // flush.messages=1: append answers committed=false, the flusher commits
 };
 
 class ChannelLog {  // one channel, opened under one leader epoch for life
  public:
   virtual ~ChannelLog() = default;
-  /// Whole batches with offsets and epoch already in them, written by one gathered call; the caller's again on return.
-  /// `max_timestamp` is the largest of the batches. An error means that nothing was staged: KAFKA_STORAGE_ERROR.
-  virtual Result<Appended> append(Extent extent, Timestamp max_timestamp, std::span<const Bytes> batches) = 0;
+  /// Whole batches with offsets and epoch already in them, written by one gathered call; the
+  /// caller's again on return. `max_timestamp` is the largest of the batches. An error means that
+  /// nothing was staged: KAFKA_STORAGE_ERROR.
+  virtual Result<Appended> append(Extent extent, Timestamp max_timestamp,
+                                  std::span<const Bytes> batches) = 0;
   /// Adds slices of whole batches to `out`; the next sequence after them (== from: nothing there).
   virtual Maybe<Sequence> read(const ReadRequest& request, std::vector<Slice>& out) const = 0;
   /// The first batch whose max timestamp >= t; the broker walks its records outside the lock.
   virtual Maybe<std::optional<TimePosition>> find(Timestamp timestamp) const = 0;
-  /// The first of the batches with the largest max timestamp; those wholly below the start or from `below` on don't count.
+  /// The first of the batches with the largest max timestamp; those wholly below the start or from
+  /// `below` on don't count.
   virtual Maybe<std::optional<TimePosition>> find_max(Sequence below) const = 0;
-  /// The largest timestamp of all batches, kNoTimestamp for an empty log. After a trim it may be a trimmed batch's:
-  /// exact is find_max.
+  /// The largest timestamp of all batches, kNoTimestamp for an empty log. After a trim it may be a
+  /// trimmed batch's: exact is find_max.
   [[nodiscard]] virtual Timestamp max_timestamp() const noexcept = 0;
   virtual Result<Appended> trim(Sequence new_start) = 0;
   virtual void configure(const LogOptions& options) = 0;
   [[nodiscard]] virtual Bounds bounds() const noexcept = 0;
-  /// Bytes appended since the last checkpoint: the broker asks for one at 64 MiB, at a roll or after 60 s.
+  /// Bytes appended since the last checkpoint: the broker asks for one at 64 MiB, at a roll or
+  /// after 60 s.
   [[nodiscard]] virtual std::uint64_t bytes_since_checkpoint() const noexcept = 0;
-  /// What checkpoint() needs to know of this moment; under the partition's lock (Partition::checkpoint asks for it).
+  /// What checkpoint() needs to know of this moment; under the partition's lock
+  /// (Partition::checkpoint asks for it).
   [[nodiscard]] virtual std::vector<std::byte> layout() const = 0;
   virtual Result<void> checkpoint(const Checkpoint& checkpoint) = 0;
-  /// Makes all that is staged durable and returns the sequence after it; the flusher reports it to the sink.
+  /// Makes all that is staged durable and returns the sequence after it; the flusher reports it to
+  /// the sink.
   virtual Result<Sequence> sync() = 0;
-  /// All batches that hold `from` or later, read from the disk. Helper threads, at open, before the first append.
+  /// All batches that hold `from` or later, read from the disk. Helper threads, at open, before the
+  /// first append.
   virtual Result<void> replay(Sequence from, const BatchVisitor& visit) const = 0;
 };
 
@@ -126,20 +137,22 @@ struct Loss {
 class CommitSink {  // implemented in broker
  public:
   virtual ~CommitSink() = default;
-  virtual void committed(std::span<const Progress> progress) noexcept = 0;  // each channel's progress is monotone
-  virtual void lost(std::span<const Loss> losses) noexcept = 0;             // final for that (channel, epoch)
+  virtual void committed(
+      std::span<const Progress> progress) noexcept = 0;  // each channel's progress is monotone
+  virtual void lost(std::span<const Loss> losses) noexcept = 0;  // final for that (channel, epoch)
 };
 
 /// What a restart found in one channel, for the log line of the start.
 struct RecoveryReport {
-  bool scanned = false;             // false: the clean checkpoint was enough and no file was touched
+  bool scanned = false;  // false: the clean checkpoint was enough and no file was touched
   std::uint64_t scanned_bytes = 0;
-  std::uint64_t cut_bytes = 0;      // torn tail
-  std::string detail;               // file and position of what was cut
+  std::uint64_t cut_bytes = 0;  // torn tail
+  std::string detail;           // file and position of what was cut
 };
 struct Opened {
   std::unique_ptr<ChannelLog> log;
-  std::optional<Checkpoint> checkpoint;  // replay of batches from `upto` on rebuilds the partition's state
+  std::optional<Checkpoint>
+      checkpoint;  // replay of batches from `upto` on rebuilds the partition's state
   RecoveryReport report;
 };
 
@@ -147,23 +160,29 @@ class LogStore {
  public:
   virtual ~LogStore() = default;
   virtual void start(CommitSink& sink) = 0;
-  virtual Result<Opened> open(const ChannelId& id, ChannelHandle handle, LeaderEpoch epoch, const LogOptions& options) = 0;
+  virtual Result<Opened> open(const ChannelId& id, ChannelHandle handle, LeaderEpoch epoch,
+                              const LogOptions& options) = 0;
   /// Renames the channel away at once and removes it later; missing is fine.
   virtual Result<void> remove(const ChannelId& id) = 0;
-  virtual void load(Miss miss, std::move_only_function<void(Result<void>)> done) = 0;  // done: any thread
-  virtual void flush() noexcept = 0;                         // "this loop iteration staged its last byte"
-  [[nodiscard]] virtual std::size_t room() const noexcept = 0;  // bytes it will still take; local files: SIZE_MAX
-  /// From here on ChannelLog::checkpoint is kept in memory and written by stop() as one file for all channels.
+  virtual void load(Miss miss,
+                    std::move_only_function<void(Result<void>)> done) = 0;  // done: any thread
+  virtual void flush() noexcept = 0;  // "this loop iteration staged its last byte"
+  [[nodiscard]] virtual std::size_t room()
+      const noexcept = 0;  // bytes it will still take; local files: SIZE_MAX
+  /// From here on ChannelLog::checkpoint is kept in memory and written by stop() as one file for
+  /// all channels.
   virtual void prepare_stop() noexcept = 0;
-  virtual Result<void> stop(Deadline deadline) = 0;          // commits what is staged, or reports it lost
+  virtual Result<void> stop(Deadline deadline) = 0;  // commits what is staged, or reports it lost
 };
 
-/// Segment files under `directory`/<channel>/<20-digit base offset>.log. `helpers` runs what may block.
+/// Segment files under `directory`/<channel>/<20-digit base offset>.log. `helpers` runs what may
+/// block.
 struct SegmentStoreOptions {
-  std::string directory;            // …/channels
+  std::string directory;  // …/channels
   std::size_t max_open_files = 1024;
 };
-[[nodiscard]] std::unique_ptr<LogStore> make_segment_store(FileSystem& files, Executor& helpers, const Clock& clock,
+[[nodiscard]] std::unique_ptr<LogStore> make_segment_store(FileSystem& files, Executor& helpers,
+                                                           const Clock& clock,
                                                            const SegmentStoreOptions& options);
 
 }  // namespace kanal::log

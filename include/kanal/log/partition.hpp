@@ -1,7 +1,8 @@
-// Kafka's semantics over one channel: offset assignment, idempotent producers, leader epochs, watermarks, reads.
-// Plain and synchronous: the broker holds the partition's lock around every call. Producer state moves at staging,
-// readers see committed records only (high watermark). A duplicate answers the original's offset and must wait for
-// the original's commit (`last` is the original's).
+// Kafka's semantics over one channel: offset assignment, idempotent producers, leader epochs,
+// watermarks, reads. Plain and synchronous: the broker holds the partition's lock around every
+// call. Producer state moves at staging, readers see committed records only (high watermark). A
+// duplicate answers the original's offset and must wait for the original's commit (`last` is the
+// original's).
 #pragma once
 
 #include "kanal/log/channel_log.hpp"
@@ -16,18 +17,19 @@
 namespace kanal::log {
 
 struct AppendResult {
-  Offset base_offset;          // of the batch, or of the original where `duplicate`
-  Sequence last;               // answer when the high watermark has passed it
+  Offset base_offset;  // of the batch, or of the original where `duplicate`
+  Sequence last;       // answer when the high watermark has passed it
   bool committed = true;
   bool duplicate = false;
-  Timestamp log_append_time;   // kNoTimestamp for CreateTime; of a duplicate the original's, as Kafka answers
+  Timestamp log_append_time;  // kNoTimestamp for CreateTime; of a duplicate the original's, as
+                              // Kafka answers
   Offset log_start{0};
 };
 
 struct Watermarks {
   Offset log_start{0};
   Offset high_watermark{0};
-  Offset last_stable{0};       // = high watermark until there are transactions
+  Offset last_stable{0};  // = high watermark until there are transactions
   Offset staged_end{0};
 };
 
@@ -46,36 +48,42 @@ struct FetchLimits {
   bool read_committed = false;
 };
 struct FetchedRecords {
-  Offset next;                 // after the last batch handed out
+  Offset next;  // after the last batch handed out
   std::uint32_t bytes = 0;
 };
 
 class Partition {
  public:
-  /// Opens the channel in `store` and rebuilds producer state and epochs from the checkpoint and the tail.
-  /// Helper threads; may block.
-  static Result<std::unique_ptr<Partition>> open(LogStore& store, const ChannelId& id, ChannelHandle handle,
-                                                 LeaderEpoch epoch, const LogOptions& options, RecoveryReport* report);
+  /// Opens the channel in `store` and rebuilds producer state and epochs from the checkpoint and
+  /// the tail. Helper threads; may block.
+  static Result<std::unique_ptr<Partition>> open(LogStore& store, const ChannelId& id,
+                                                 ChannelHandle handle, LeaderEpoch epoch,
+                                                 const LogOptions& options, RecoveryReport* report);
   ~Partition();
 
-  /// Assigns offsets (patched into `batch.bytes` with the leader epoch, both outside the CRC) and writes.
-  /// Errors: OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, INVALID_RECORD (offset overflow),
-  /// RECORD_LIST_TOO_LARGE (larger than a segment), KAFKA_STORAGE_ERROR; after `lost` its code if that is
-  /// KAFKA_STORAGE_ERROR, else NOT_LEADER_OR_FOLLOWER.
-  Result<AppendResult> append(MutableBytes batch, const records::BatchHeader& header, Timestamp now);
+  /// Assigns offsets (patched into `batch.bytes` with the leader epoch, both outside the CRC) and
+  /// writes. Errors: OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, INVALID_RECORD (offset
+  /// overflow), RECORD_LIST_TOO_LARGE (larger than a segment), KAFKA_STORAGE_ERROR; after `lost`
+  /// its code if that is KAFKA_STORAGE_ERROR, else NOT_LEADER_OR_FOLLOWER.
+  Result<AppendResult> append(MutableBytes batch, const records::BatchHeader& header,
+                              Timestamp now);
 
-  /// OFFSET_OUT_OF_RANGE outside [log start, staged end]; nothing is added from the high watermark on.
+  /// OFFSET_OUT_OF_RANGE outside [log start, staged end]; nothing is added from the high watermark
+  /// on.
   Maybe<FetchedRecords> read(Offset from, const FetchLimits& limits, std::vector<Slice>& out) const;
 
   [[nodiscard]] Watermarks watermarks() const noexcept;
   [[nodiscard]] LeaderEpoch leader_epoch() const noexcept;
   /// Epoch under which the record at `offset` was written; the current one at the end.
   [[nodiscard]] LeaderEpoch epoch_at(Offset offset) const noexcept;
-  [[nodiscard]] EpochEnd end_of_epoch(LeaderEpoch epoch) const noexcept;  // KIP-320, as Kafka's endOffsetFor
+  [[nodiscard]] EpochEnd end_of_epoch(
+      LeaderEpoch epoch) const noexcept;  // KIP-320, as Kafka's endOffsetFor
   Maybe<std::optional<TimePosition>> find(Timestamp timestamp) const;
-  /// The batch of ListOffsets -3: the first with the largest timestamp between log start and high watermark.
+  /// The batch of ListOffsets -3: the first with the largest timestamp between log start and high
+  /// watermark.
   Maybe<std::optional<TimePosition>> find_max() const;
-  [[nodiscard]] Timestamp max_timestamp() const noexcept;  // a trimmed or staged batch's may be in it
+  [[nodiscard]] Timestamp max_timestamp()
+      const noexcept;  // a trimmed or staged batch's may be in it
 
   /// OFFSET_OUT_OF_RANGE above the high watermark; nothing happens at or below the log start.
   Result<void> trim(Offset new_start);
@@ -86,7 +94,8 @@ class Partition {
 
   [[nodiscard]] std::uint64_t bytes() const noexcept;
   [[nodiscard]] std::uint64_t bytes_since_checkpoint() const noexcept;
-  /// State for ChannelLog::checkpoint: taken under the lock, written by `log().checkpoint` without it.
+  /// State for ChannelLog::checkpoint: taken under the lock, written by `log().checkpoint` without
+  /// it.
   [[nodiscard]] Checkpoint checkpoint() const;
   [[nodiscard]] ChannelLog& log() noexcept;
   [[nodiscard]] ProducerState& producers() noexcept;

@@ -1,5 +1,6 @@
-// Idempotent producers of one partition (KIP-98, KIP-360): per producer id the epoch and the last five batches.
-// Under the partition's lock. Survives restart through the checkpoint and replay of the tail.
+// Idempotent producers of one partition (KIP-98, KIP-360): per producer id the epoch and the last
+// five batches. Under the partition's lock. Survives restart through the checkpoint and replay of
+// the tail.
 #pragma once
 
 #include "kanal/base/bytes.hpp"
@@ -30,11 +31,12 @@ class ProducerState {
     ProducerEpoch epoch = kNoProducerEpoch;
     std::array<ProducedBatch, kRemembered> batches;  // oldest first, `count` of them
     std::uint8_t count = 0;
-    Timestamp last_timestamp;                        // broker time of the last append, for expiry
+    Timestamp last_timestamp;  // broker time of the last append, for expiry
   };
 
   /// The remembered batch equal to this one (a duplicate), nothing if it may be appended, or
-  /// OUT_OF_ORDER_SEQUENCE_NUMBER / INVALID_PRODUCER_EPOCH. An unknown producer's first sequence is accepted.
+  /// OUT_OF_ORDER_SEQUENCE_NUMBER / INVALID_PRODUCER_EPOCH. An unknown producer's first sequence is
+  /// accepted.
   Result<std::optional<ProducedBatch>> check(const records::BatchHeader& header) const;
   void update(const records::BatchHeader& header, Offset base_offset, Timestamp now);
   std::size_t expire(Timestamp now, std::int64_t expiration_ms);
@@ -42,7 +44,9 @@ class ProducerState {
   void encode(Buffer& to) const;
   Result<void> decode(Bytes& from);  // consumes its part
 
-  [[nodiscard]] const std::unordered_map<ProducerId, Producer>& producers() const noexcept { return producers_; }
+  [[nodiscard]] const std::unordered_map<ProducerId, Producer>& producers() const noexcept {
+    return producers_;
+  }
 
  private:
   std::unordered_map<ProducerId, Producer> producers_;

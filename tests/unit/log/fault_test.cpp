@@ -1,5 +1,5 @@
-// Every step of a workload fails once, for good, with a kill or with a power cut; afterwards the log must open and hold what
-// was promised.
+// Every step of a workload fails once, for good, with a kill or with a power cut; afterwards the
+// log must open and hold what was promised.
 #include "world.hpp"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ using Disk = kanal::test::MemoryFileSystem;
 struct Promise {
   std::map<std::int64_t, std::uint32_t> acknowledged;
   std::map<std::int64_t, std::vector<std::uint32_t>> attempted;
-  std::int64_t start = 0;    // trims that were answered
+  std::int64_t start = 0;  // trims that were answered
   std::int64_t tried_start = 0;
   std::int64_t durable = 0;  // end of what a sync or a checkpoint covered
   int refused = 0;
@@ -27,7 +27,8 @@ class Workload {
   Workload(World& world, Promise& promise, bool late_helpers)
       : world_(world), promise_(promise), late_helpers_(late_helpers) {}
 
-  /// Appends with rolls, syncs, checkpoints, trims, and a clean restart in the middle. Goes on after errors as a broker does.
+  /// Appends with rolls, syncs, checkpoints, trims, and a clean restart in the middle. Goes on
+  /// after errors as a broker does.
   void run() {
     open();
     appends(12);
@@ -218,8 +219,9 @@ void sweep(const Mode& mode) {
     if (mode.power_cut) {
       std::mt19937_64 random(at);
       world.helpers.forget();
-      world.disk.power_cut({[&](std::string_view, std::size_t writes) { return random() % (writes + 1); },
-                            [&](std::size_t bytes) { return random() % (bytes + 1); }});
+      world.disk.power_cut(
+          {[&](std::string_view, std::size_t writes) { return random() % (writes + 1); },
+           [&](std::size_t bytes) { return random() % (bytes + 1); }});
       // A directory whose making was never synced is gone; the server makes it again.
       (void)world.disk.create_directories("/data");
     }
@@ -236,7 +238,11 @@ TEST(Faults, OneFailingStepWithAcksAfterSync) {
   sweep({"once, EIO, acks after sync", true, {.error = EIO}, false});
 }
 TEST(Faults, OneFullDisk) {
-  sweep({"once, ENOSPC", false, {.kinds = Disk::kWrite | Disk::kAllocate | Disk::kOpen | Disk::kMakeDirectory, .error = ENOSPC}, false});
+  sweep({"once, ENOSPC",
+         false,
+         {.kinds = Disk::kWrite | Disk::kAllocate | Disk::kOpen | Disk::kMakeDirectory,
+          .error = ENOSPC},
+         false});
 }
 TEST(Faults, KilledAtAnyStep) {
   sweep({"kill", false, {.error = EIO, .sticky = true}, false});

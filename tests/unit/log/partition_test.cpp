@@ -100,7 +100,8 @@ TEST(Partition, ShowsTheAppendTimeOfLogAppendTimeBatchesOnly) {
   World world;
   auto partition = world.open();
   EXPECT_EQ(world.append(*partition, {.timestamp = 5})->log_append_time, kNoTimestamp);
-  EXPECT_EQ(world.append(*partition, {.timestamp = 77, .log_append_time = true})->log_append_time, Timestamp(77));
+  EXPECT_EQ(world.append(*partition, {.timestamp = 77, .log_append_time = true})->log_append_time,
+            Timestamp(77));
 }
 
 TEST(Partition, AcksAfterSyncShowNothingBeforeTheSync) {
@@ -174,7 +175,9 @@ TEST(Partition, ReopensWithEverything) {
     World world;
     auto partition = world.open();
     for (int i = 0; i < 20; ++i) {
-      ASSERT_TRUE(world.append(*partition, {.records = 2, .timestamp = 100 + i, .producer = 3, .epoch = 1, .sequence = 2 * i}));
+      ASSERT_TRUE(world.append(
+          *partition,
+          {.records = 2, .timestamp = 100 + i, .producer = 3, .epoch = 1, .sequence = 2 * i}));
     }
     if (clean) world.stop({partition.get()});
     partition.reset();
@@ -186,11 +189,14 @@ TEST(Partition, ReopensWithEverything) {
     EXPECT_EQ(read_all(world, *partition).size(), 20U);
     EXPECT_EQ(partition->max_timestamp(), Timestamp(119));
     // The last five are still recognized, the next one is in order.
-    const auto again = world.append(*partition, {.records = 2, .producer = 3, .epoch = 1, .sequence = 30});
+    const auto again =
+        world.append(*partition, {.records = 2, .producer = 3, .epoch = 1, .sequence = 30});
     ASSERT_TRUE(again) << again.error().detail;
     EXPECT_TRUE(again->duplicate);
     EXPECT_EQ(again->base_offset, Offset(30));
-    EXPECT_EQ(world.append(*partition, {.records = 2, .producer = 3, .epoch = 1, .sequence = 40})->base_offset, Offset(40));
+    EXPECT_EQ(world.append(*partition, {.records = 2, .producer = 3, .epoch = 1, .sequence = 40})
+                  ->base_offset,
+              Offset(40));
   }
 }
 

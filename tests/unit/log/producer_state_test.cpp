@@ -23,7 +23,8 @@ records::BatchHeader batch(std::int16_t epoch, std::int32_t sequence, std::int32
 
 class ProducerStateTest : public testing::Test {
  protected:
-  /// NONE where it may be appended, and appends it; DUPLICATE_SEQUENCE_NUMBER for a remembered batch.
+  /// NONE where it may be appended, and appends it; DUPLICATE_SEQUENCE_NUMBER for a remembered
+  /// batch.
   ErrorCode produce(const records::BatchHeader& header) {
     const auto seen = state_.check(header);
     if (!seen) return seen.error().code;

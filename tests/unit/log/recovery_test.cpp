@@ -23,7 +23,8 @@ Offsets range(std::int64_t from, std::int64_t below) {
 /// Ten batches of one record each, as a killed process leaves them.
 void fill(World& world, int batches = 10, bool checkpoint = false) {
   auto partition = world.open();
-  for (int i = 0; i < batches; ++i) ASSERT_TRUE(world.append(*partition, {.value = "value " + std::to_string(i)}));
+  for (int i = 0; i < batches; ++i)
+    ASSERT_TRUE(world.append(*partition, {.value = "value " + std::to_string(i)}));
   if (checkpoint) {
     ASSERT_TRUE(partition->log().checkpoint(partition->checkpoint()));
   }
@@ -44,9 +45,11 @@ TEST(Recovery, ATornTailIsCutAtEveryByteAndReported) {
     const std::size_t torn = left % size;
     EXPECT_EQ(partition->watermarks().high_watermark, Offset(sound));
     EXPECT_EQ(world.report.cut_bytes, torn);
-    EXPECT_EQ(world.report.detail.find(kFirst) != std::string::npos, torn != 0) << world.report.detail;
+    EXPECT_EQ(world.report.detail.find(kFirst) != std::string::npos, torn != 0)
+        << world.report.detail;
     if (torn != 0) {
-      EXPECT_NE(world.report.detail.find("position " + std::to_string(left - torn)), std::string::npos);
+      EXPECT_NE(world.report.detail.find("position " + std::to_string(left - torn)),
+                std::string::npos);
     }
     EXPECT_EQ(world.disk.content(world.path(kFirst))->size(), left - torn);
     EXPECT_EQ(world.append(*partition)->base_offset, Offset(sound));
@@ -108,7 +111,8 @@ TEST(Recovery, AChecksumOfZeroIsAsGoodAsAnyOther) {
     std::swap(effect[row], effect[pivot]);
     std::swap(word[row], word[pivot]);
     for (std::size_t i = 0; i < 32; ++i) {
-      if (i != row && (effect[i] >> column & 1) != 0) effect[i] ^= effect[row], word[i] ^= word[row];
+      if (i != row && (effect[i] >> column & 1) != 0)
+        effect[i] ^= effect[row], word[i] ^= word[row];
     }
     if ((target >> column & 1) != 0) target ^= effect[row], solution ^= word[row];
     ++row;
@@ -141,8 +145,10 @@ TEST(Recovery, EveryFlippedByteInTheMiddleIsReportedNotSkipped) {
     // A leader epoch that rose by damage shows at the next batch, whose epoch falls.
     const bool epoch = at - size >= records::at::kLeaderEpoch && at - size < records::at::kMagic;
     const std::string place = "position " + std::to_string(size);
-    EXPECT_TRUE(epoch || opened.error().detail.find(place) != std::string::npos) << opened.error().detail;
-    EXPECT_EQ(*world.disk.content(world.path(kFirst)), bytes) << "damage must stay for whoever looks at it";
+    EXPECT_TRUE(epoch || opened.error().detail.find(place) != std::string::npos)
+        << opened.error().detail;
+    EXPECT_EQ(*world.disk.content(world.path(kFirst)), bytes)
+        << "damage must stay for whoever looks at it";
     EXPECT_TRUE(world.open("other"));
   }
 }
@@ -158,7 +164,8 @@ TEST(Recovery, AFlippedByteInTheLastBatchIsATornTail) {
     world.disk.set_content(world.path(kFirst), bytes);
     world.kill();
     const auto opened = world.try_open();
-    if (at < 3 * size + 16) {  // base offset, length, epoch: outside the checksum, may look like a gap
+    if (at <
+        3 * size + 16) {  // base offset, length, epoch: outside the checksum, may look like a gap
       EXPECT_TRUE(!opened || (*opened)->watermarks().high_watermark == Offset(3)) << at;
       if (!opened) {
         EXPECT_EQ(*world.disk.content(world.path(kFirst)), bytes);
@@ -329,9 +336,12 @@ TEST(Identity, AnotherIncarnationsDirectoryIsMovedAway) {
   EXPECT_EQ(partition->watermarks().high_watermark, Offset(0));
   EXPECT_EQ(world.append(*partition)->base_offset, Offset(0));
   const auto files = world.disk.files();
-  EXPECT_EQ(std::ranges::count_if(files, [](const std::string& path) {
-              return path.find("/.stray/") != std::string::npos && path.ends_with(".log");
-            }), 1);
+  EXPECT_EQ(std::ranges::count_if(files,
+                                  [](const std::string& path) {
+                                    return path.find("/.stray/") != std::string::npos &&
+                                           path.ends_with(".log");
+                                  }),
+            1);
 }
 
 TEST(Identity, ACleanShutdownOfAnotherIncarnationIsNotTrusted) {

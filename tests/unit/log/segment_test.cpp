@@ -29,8 +29,10 @@ TEST(Segments, RollBeforeTheAppendThatWouldExceedTheSize) {
   auto partition = world.open();
   for (int i = 0; i < 7; ++i) ASSERT_TRUE(world.append(*partition));
   world.helpers.run();
-  EXPECT_EQ(world.disk.content(world.path(log_name(0)))->size(), static_cast<std::size_t>(3 * size));
-  EXPECT_EQ(world.disk.content(world.path(log_name(3)))->size(), static_cast<std::size_t>(3 * size));
+  EXPECT_EQ(world.disk.content(world.path(log_name(0)))->size(),
+            static_cast<std::size_t>(3 * size));
+  EXPECT_EQ(world.disk.content(world.path(log_name(3)))->size(),
+            static_cast<std::size_t>(3 * size));
   EXPECT_EQ(world.disk.content(world.path(log_name(6)))->size(), static_cast<std::size_t>(size));
   EXPECT_TRUE(world.disk.content(world.path(index_name_of(0))));
   EXPECT_FALSE(world.disk.content(world.path(index_name_of(6))));
@@ -121,7 +123,8 @@ struct Many {
     world.options.index_interval_bytes = 200;
     partition = world.open();
     for (int i = 0; i < batches; ++i) {
-      EXPECT_TRUE(world.append(*partition, {.records = 1 + i % 3, .timestamp = 1000 + 7 * ((i * 37) % 101)}));
+      EXPECT_TRUE(world.append(*partition,
+                               {.records = 1 + i % 3, .timestamp = 1000 + 7 * ((i * 37) % 101)}));
     }
     world.helpers.run();
   }
@@ -191,7 +194,8 @@ TEST(Segments, AReaderAtTheEndIsServedWithoutReadingAnything) {
 TEST(Segments, ColdPagesAreMissedLoadedAndThenRead) {
   World world;
   auto partition = world.open();
-  for (int i = 0; i < 100; ++i) ASSERT_TRUE(world.append(*partition, {.value = std::string(50'000, 'x')}));
+  for (int i = 0; i < 100; ++i)
+    ASSERT_TRUE(world.append(*partition, {.value = std::string(50'000, 'x')}));
   world.stop({partition.get()});
   partition.reset();
   world.kill();
@@ -290,7 +294,8 @@ TEST(Segments, FindsByTimeToTheBatchOutOfOrderIncluded) {
         std::optional<std::int64_t> expected;
         for (std::size_t i = 0; i < batches.size() && !expected; ++i) {
           const bool last = i + 1 == batches.size();
-          if (batches[i].second >= time && (last || batches[i + 1].first > start)) expected = batches[i].first;
+          if (batches[i].second >= time && (last || batches[i + 1].first > start))
+            expected = batches[i].first;
         }
         const auto position = found(world, [&] { return many.partition->find(Timestamp(time)); });
         ASSERT_EQ(position.has_value(), expected.has_value()) << time;
@@ -414,7 +419,8 @@ TEST(Segments, ReservesInDoublingStepsAndGivesTheRestBack) {
   EXPECT_EQ(world.disk.take_count(kanal::test::MemoryFileSystem::kAllocate), 1U);
   for (int i = 0; i < 100; ++i) ASSERT_TRUE(world.append(*partition));
   EXPECT_EQ(world.disk.take_count(kanal::test::MemoryFileSystem::kAllocate), 0U);
-  for (int i = 0; i < 20; ++i) ASSERT_TRUE(world.append(*partition, {.value = std::string(100'000, 'x')}));
+  for (int i = 0; i < 20; ++i)
+    ASSERT_TRUE(world.append(*partition, {.value = std::string(100'000, 'x')}));
   EXPECT_LE(world.disk.take_count(kanal::test::MemoryFileSystem::kAllocate), 5U);
   world.disk.take_count(kanal::test::MemoryFileSystem::kTruncate);
   partition.reset();

@@ -1,5 +1,5 @@
-// What the log's tests share: a faulty disk, a clock set by hand, helpers that run when told, and small batches.
-// One thread.
+// What the log's tests share: a faulty disk, a clock set by hand, helpers that run when told, and
+// small batches. One thread.
 #pragma once
 
 #include "support/memory_file_system.hpp"
@@ -113,10 +113,11 @@ class World {
     start();
   }
 
-  Result<std::unique_ptr<Partition>> try_open(std::string_view topic = "t", std::int32_t index = 0) {
+  Result<std::unique_ptr<Partition>> try_open(std::string_view topic = "t",
+                                              std::int32_t index = 0) {
     report = {};
-    return Partition::open(*store_, id(topic, index), ChannelHandle(handle_++), LeaderEpoch(epoch), options,
-                           &report);
+    return Partition::open(*store_, id(topic, index), ChannelHandle(handle_++), LeaderEpoch(epoch),
+                           options, &report);
   }
   std::unique_ptr<Partition> open(std::string_view topic = "t", std::int32_t index = 0) {
     auto opened = try_open(topic, index);
@@ -175,7 +176,8 @@ inline std::vector<std::int64_t> offsets_in(Bytes bytes) {
   std::vector<std::int64_t> offsets;
   while (!bytes.empty()) {
     const auto header = records::parse_header(bytes);
-    if (!header || header->size() > bytes.size() || !records::verify_crc(bytes.first(header->size()))) {
+    if (!header || header->size() > bytes.size() ||
+        !records::verify_crc(bytes.first(header->size()))) {
       offsets.push_back(-1);
       break;
     }
@@ -195,8 +197,8 @@ struct Read {
 };
 
 /// Reads as the broker does: a Miss is loaded and asked again.
-inline Read read(World& world, Partition& partition, std::int64_t from, std::uint32_t max_bytes = 1 << 20,
-                 bool at_least_one = true) {
+inline Read read(World& world, Partition& partition, std::int64_t from,
+                 std::uint32_t max_bytes = 1 << 20, bool at_least_one = true) {
   Read result;
   for (int attempt = 0; attempt < 100; ++attempt) {
     std::vector<Slice> slices;
@@ -211,7 +213,8 @@ inline Read read(World& world, Partition& partition, std::int64_t from, std::uin
     }
     if (const auto* miss = std::get_if<Miss>(&fetched.error())) {
       ++result.misses;
-      world.store().load(*miss, [](Result<void> done) { EXPECT_TRUE(done) << done.error().detail; });
+      world.store().load(*miss,
+                         [](Result<void> done) { EXPECT_TRUE(done) << done.error().detail; });
       world.helpers.run();
       continue;
     }
