@@ -170,8 +170,8 @@ std::shared_ptr<Partition> CatalogDriver::open_partition(const coordinator::Topi
   ChannelId id{channel_name(entry.name, index), entry.id, index};
   const ChannelHandle handle = stage_.channels.reserve();
   log::RecoveryReport found;
-  auto log = log::Partition::open(stage_.logs, id, handle, stage_.epoch, log_options(entry.config),
-                                  &found);
+  const log::Opening opening{id, handle, stage_.epoch, log_options(entry.config)};
+  auto log = log::Partition::open(stage_.logs, opening, &found);
   if (report != nullptr) {
     report->recovered += found.scanned ? 1 : 0;
     report->cut_bytes += found.cut_bytes;

@@ -17,7 +17,7 @@
 #include <algorithm>
 
 #include "authorize.hpp"
-#include "fetch_plan.hpp"
+#include "fetch_round.hpp"
 #include "kanal/broker/broker.hpp"
 
 namespace kanal::handlers {
@@ -27,138 +27,9 @@ using broker::Context;
 using Request = wire::FetchRequest;
 using Response = wire::FetchResponse;
 
-struct Wants {
-  std::int64_t min_bytes = 0;
-  std::int64_t max_bytes = 0;  // a negative one is refused by the first partition, as in Kafka
-  bool read_committed = false;
-  bool as_replica = false;
-};
-
-class Reading {  // one round over the plan; may stop at cold bytes and go on from there
- public:
-  Reading(Context& context, FetchPlan& plan, const Wants& wants, broker::FetchWait* wait)
-      : context_(context), plan_(plan), wants_(wants), wait_(wait), room_(wants.max_bytes) {
-    context_.slices.clear();
-  }
-
-  /// The bytes to load before it can go on, or nothing when the round is complete.
-  std::optional<log::Miss> run() {
-    for (; next_ < plan_.partitions.size(); ++next_) {
-      PlannedPartition& planned = plan_.partitions[next_];
-      if (planned.unresolved) continue;
-      anything_to_wait_for_ = true;
-      if (auto miss = read(planned)) return miss;
-      room_ = std::max<std::int64_t>(room_, 0);
-    }
-    return std::nullopt;
-  }
-  /// Cold bytes could not be loaded: this partition fails, the others go on.
-  void give_up(const Error& error) { refuse(plan_.partitions[next_++].answer, error.code); }
-
-  [[nodiscard]] bool enough() const {
-    return failed_ || !anything_to_wait_for_ || bytes_ >= wants_.min_bytes;
-  }
-
- private:
-  void refuse(Response::Topic::Partition& answer, ErrorCode code) {
-    answer.error_code = code;
-    answer.high_watermark = answer.last_stable_offset = answer.log_start_offset = kNoOffset;
-    answer.records = {};
-    answer.aborted_transactions.reset();
-    failed_ = true;
-  }
-
-  std::optional<log::Miss> read(PlannedPartition& planned) {
-    auto& answer = planned.answer;
-    answer.error_code = ErrorCode::NONE;
-    answer.records = {};
-    if (planned.inconsistent) return refuse(answer, ErrorCode::INCONSISTENT_TOPIC_ID), std::nullopt;
-    // Only a replica of the partition may fetch as one, and there is none beside the leader.
-    if (wants_.as_replica) return refuse(answer, ErrorCode::NOT_LEADER_OR_FOLLOWER), std::nullopt;
-    const LeaderEpoch claimed = std::max(planned.asked.current_leader_epoch, kNoLeaderEpoch);
-    const std::int64_t max_bytes = std::min<std::int64_t>(room_, planned.asked.max_bytes);
-    if (auto epoch = planned.partition->check_epoch(claimed); !epoch) {
-      refuse(answer, epoch.error().code);
-      if (epoch.error().code == ErrorCode::FENCED_LEADER_EPOCH && context_.api_version >= 16)
-        name_leader(answer);
-      return std::nullopt;
-    }
-    if (planned.asked.last_fetched_epoch.value() >= 0 && diverges(planned)) return std::nullopt;
-    const bool readable = max_bytes >= 0;
-    const log::FetchLimits limits{readable ? static_cast<std::uint32_t>(max_bytes) : 0,
-                                  readable && bytes_ == 0, wants_.read_committed};
-    const std::size_t first_slice = context_.slices.size();
-    auto outcome =
-        planned.partition->read(planned.asked.fetch_offset, limits, context_.slices, wait_);
-    if (!outcome) {
-      context_.slices.resize(first_slice);
-      if (const auto* miss = std::get_if<log::Miss>(&outcome.error())) return *miss;
-      refuse(answer, std::get<Error>(outcome.error()).code);
-      return std::nullopt;
-    }
-    const log::Watermarks& marks = outcome->watermarks;
-    const Offset end = wants_.read_committed ? marks.last_stable : marks.high_watermark;
-    if (!readable && planned.asked.fetch_offset < end) {
-      return refuse(answer, ErrorCode::UNKNOWN_SERVER_ERROR), std::nullopt;
-    }
-    fill(answer, marks);
-    answer.records.bytes = outcome->records.bytes;
-    answer.records.first_slice = static_cast<std::uint32_t>(first_slice);
-    answer.records.slice_count = static_cast<std::uint32_t>(context_.slices.size() - first_slice);
-    bytes_ += outcome->records.bytes;
-    room_ -= outcome->records.bytes;
-    return std::nullopt;
-  }
-
-  void fill(Response::Topic::Partition& answer, const log::Watermarks& marks) const {
-    answer.high_watermark = marks.high_watermark;
-    answer.last_stable_offset = marks.last_stable;
-    answer.log_start_offset = marks.log_start;
-    if (wants_.read_committed) answer.aborted_transactions.emplace();
-  }
-
-  void name_leader(Response::Topic::Partition& answer) const {
-    answer.current_leader.leader_id = context_.broker.node_id();
-    answer.current_leader.leader_epoch = context_.broker.leader_epoch();
-  }
-
-  /// KIP-595: the client's last epoch ended earlier than where it wants to read on.
-  bool diverges(PlannedPartition& planned) {
-    struct Seen {
-      log::EpochEnd end;
-      log::Watermarks marks;
-    };
-    const auto seen = planned.partition->with_log([&](log::Partition& log) {
-      return Seen{log.end_of_epoch(planned.asked.last_fetched_epoch), log.watermarks()};
-    });
-    if (!seen) return refuse(planned.answer, seen.error().code), true;
-    if (seen->end.end_offset == kNoOffset || seen->end.epoch == kNoLeaderEpoch) {
-      return refuse(planned.answer, ErrorCode::OFFSET_OUT_OF_RANGE), true;
-    }
-    if (seen->end.epoch >= planned.asked.last_fetched_epoch &&
-        seen->end.end_offset >= planned.asked.fetch_offset) {
-      return false;
-    }
-    fill(planned.answer, seen->marks);
-    planned.answer.diverging_epoch.epoch = seen->end.epoch;
-    planned.answer.diverging_epoch.end_offset = seen->end.end_offset;
-    return failed_ = true;  // answered at once
-  }
-
-  Context& context_;
-  FetchPlan& plan_;
-  const Wants& wants_;
-  broker::FetchWait* wait_;
-  std::int64_t room_;
-  std::size_t next_ = 0;
-  std::int64_t bytes_ = 0;
-  bool failed_ = false;
-  bool anything_to_wait_for_ = false;
-};
-
-broker::Task<bool> read_round(Context& context, FetchPlan& plan, const Wants& wants,
+broker::Task<bool> read_round(Context& context, FetchPlan& plan, const FetchWants& wants,
                               broker::FetchWait* wait) {
-  Reading reading(context, plan, wants, wait);
+  FetchRound reading(context, plan, wants, wait);
   while (const std::optional<log::Miss> miss = reading.run()) {
     const Result<void> loaded = co_await context.broker.load(context, *miss);
     if (!loaded) reading.give_up(loaded.error());
@@ -166,7 +37,7 @@ broker::Task<bool> read_round(Context& context, FetchPlan& plan, const Wants& wa
   co_return reading.enough();
 }
 
-broker::Task<void> read_until_enough(Context& context, FetchPlan& plan, const Wants& wants,
+broker::Task<void> read_until_enough(Context& context, FetchPlan& plan, const FetchWants& wants,
                                      Time deadline) {
   const Clock& clock = context.broker.clock();
   for (;;) {
@@ -224,7 +95,7 @@ broker::Task<Response> handle(Context& context, Request request) {
     co_return refused;
   }
   const std::int32_t cap = context.broker.config()->fetch_max_bytes;
-  Wants wants;
+  FetchWants wants;
   wants.max_bytes = std::min(request.max_bytes, cap);
   wants.min_bytes = std::min<std::int64_t>(request.min_bytes, wants.max_bytes);
   wants.as_replica =

@@ -40,10 +40,9 @@ struct Partition::State {
 Partition::Partition() : state_(std::make_unique<State>()) {}
 Partition::~Partition() = default;
 
-Result<std::unique_ptr<Partition>> Partition::open(LogStore& store, const ChannelId& id,
-                                                   ChannelHandle handle, LeaderEpoch epoch,
-                                                   const LogOptions& options,
+Result<std::unique_ptr<Partition>> Partition::open(LogStore& store, const Opening& opening,
                                                    RecoveryReport* report) {
+  const auto& [id, handle, epoch, options] = opening;
   auto opened = store.open(id, handle, epoch, options);
   if (!opened) return std::unexpected(std::move(opened.error()));
   if (report != nullptr) *report = opened->report;

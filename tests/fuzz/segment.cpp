@@ -61,7 +61,8 @@ struct Process {  // one run of a broker over the disk
     log::LogOptions options;
     options.segment_bytes = 500;
     options.index_interval_bytes = 150;
-    return log::Partition::open(*store, kChannel, ChannelHandle(0), LeaderEpoch(1), options, nullptr);
+    const log::Opening opening{kChannel, ChannelHandle(0), LeaderEpoch(1), options};
+    return log::Partition::open(*store, opening, nullptr);
   }
   Result<Offset> append(log::Partition& partition, int number) {
     records::BatchOptions options;

@@ -52,13 +52,19 @@ struct FetchedRecords {
   std::uint32_t bytes = 0;
 };
 
+struct Opening {
+  ChannelId id;
+  ChannelHandle handle;
+  LeaderEpoch epoch;
+  LogOptions options;
+};
+
 class Partition {
  public:
   /// Opens the channel in `store` and rebuilds producer state and epochs from the checkpoint and
   /// the tail. Helper threads; may block.
-  static Result<std::unique_ptr<Partition>> open(LogStore& store, const ChannelId& id,
-                                                 ChannelHandle handle, LeaderEpoch epoch,
-                                                 const LogOptions& options, RecoveryReport* report);
+  static Result<std::unique_ptr<Partition>> open(LogStore& store, const Opening& opening,
+                                                 RecoveryReport* report);
   ~Partition();
 
   /// Assigns offsets (patched into `batch.bytes` with the leader epoch, both outside the CRC) and

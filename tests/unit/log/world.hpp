@@ -116,8 +116,8 @@ class World {
   Result<std::unique_ptr<Partition>> try_open(std::string_view topic = "t",
                                               std::int32_t index = 0) {
     report = {};
-    return Partition::open(*store_, id(topic, index), ChannelHandle(handle_++), LeaderEpoch(epoch),
-                           options, &report);
+    const Opening opening{id(topic, index), ChannelHandle(handle_++), LeaderEpoch(epoch), options};
+    return Partition::open(*store_, opening, &report);
   }
   std::unique_ptr<Partition> open(std::string_view topic = "t", std::int32_t index = 0) {
     auto opened = try_open(topic, index);
