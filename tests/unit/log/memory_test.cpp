@@ -1,0 +1,114 @@
+// What a partition costs in memory, and that appending and reading at the end allocate next to
+// nothing. The whole program's allocations are counted here.
+#include "world.hpp"
+
+#include <malloc.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+namespace {
+
+std::atomic<std::size_t> allocations = 0;
+std::atomic<std::int64_t> live_bytes = 0;
+
+void* counted(std::size_t size) {
+  void* memory = std::malloc(size == 0 ? 1 : size);
+  if (memory == nullptr) throw std::bad_alloc();
+  ++allocations;
+  live_bytes +=
+      static_cast<std::int64_t>(malloc_usable_size(memory)) + 8;  // and the allocator's own word
+  return memory;
+}
+
+void released(void* memory) noexcept {
+  if (memory == nullptr) return;
+  live_bytes -= static_cast<std::int64_t>(malloc_usable_size(memory)) + 8;
+  std::free(memory);
+}
+
+}  // namespace
+
+void* operator new(std::size_t size) {
+  return counted(size);
+}
+void* operator new[](std::size_t size) {
+  return counted(size);
+}
+void operator delete(void* memory) noexcept {
+  released(memory);
+}
+void operator delete[](void* memory) noexcept {
+  released(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept {
+  released(memory);
+}
+void operator delete[](void* memory, std::size_t) noexcept {
+  released(memory);
+}
+
+namespace kanal::log::test {
+namespace {
+
+constexpr int kPartitions = 500;
+
+TEST(Memory, AnIdlePartitionTakesAKibibyte) {
+  World world;
+  std::vector<std::unique_ptr<Partition>> partitions;
+  partitions.reserve(kPartitions);
+  partitions.push_back(world.open("a-topic-with-a-usual-name", 0));
+  std::int64_t before = live_bytes;
+  for (int i = 1; i < kPartitions; ++i)
+    partitions.push_back(world.open("a-topic-with-a-usual-name", i));
+  const std::int64_t empty = (live_bytes - before) / (kPartitions - 1);
+  EXPECT_LE(empty, 1024);
+  for (auto& partition : partitions) ASSERT_TRUE(world.append(*partition));
+  world.store().prepare_stop();
+  for (auto& partition : partitions)
+    ASSERT_TRUE(partition->log().checkpoint(partition->checkpoint()));
+  ASSERT_TRUE(world.store().stop({}));
+  partitions.clear();
+  world.kill();
+  partitions.push_back(world.open("a-topic-with-a-usual-name", 0));
+  before = live_bytes;
+  for (int i = 1; i < kPartitions; ++i)
+    partitions.push_back(world.open("a-topic-with-a-usual-name", i));
+  // What the last shutdown left in memory for them is given back meanwhile.
+  const std::int64_t with_records = (live_bytes - before) / (kPartitions - 1);
+  EXPECT_LE(with_records, 1280);
+  RecordProperty("bytes_empty", std::to_string(empty));
+  RecordProperty("bytes_with_records", std::to_string(with_records));
+}
+
+TEST(Memory, AppendingAndReadingAtTheEndAllocateNextToNothing) {
+  World world;
+  auto partition = world.open();
+  std::vector<Slice> slices;
+  slices.reserve(16);
+  ASSERT_TRUE(world.append(*partition));
+  std::size_t appends = 0, reads = 0;
+  for (int i = 0; i < 1000; ++i) {
+    Buffer batch = make_batch({.producer = 1, .epoch = 0, .sequence = i});
+    const auto header = records::parse_header(batch).value();
+    const Offset from = partition->watermarks().high_watermark;
+    slices.clear();
+    std::size_t before = allocations;
+    ASSERT_TRUE(partition->read(from, {1 << 20, true, false}, slices));
+    reads += allocations - before;
+    before = allocations;
+    ASSERT_TRUE(partition->append(batch, header, Timestamp(1)));
+    appends += allocations - before;
+    before = allocations;
+    ASSERT_TRUE(partition->read(from, {1 << 20, true, false}, slices));
+    EXPECT_EQ(slices.size(), 1U);
+    reads += allocations - before;
+  }
+  // The disk in memory allocates at every write; the log itself only as its index grows.
+  EXPECT_LE(appends, 1000U * 5 + 20);
+  EXPECT_LE(reads, 4U);
+}
+
+}  // namespace
+}  // namespace kanal::log::test
