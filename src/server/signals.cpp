@@ -1,6 +1,7 @@
 #include "signals.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -40,6 +41,11 @@ StopSignals::StopSignals() {
 
 int StopSignals::wait() {
   char number = 0;
+  pollfd readable{pipe_ends[0], POLLIN, 0};
+  // Not in read(): under the thread sanitizer a handler runs once the call returns, and read()
+  // would not.
+  while (::poll(&readable, 1, -1) < 0 && errno == EINTR) {
+  }
   while (::read(pipe_ends[0], &number, 1) < 0 && errno == EINTR) {
   }
   return number;
