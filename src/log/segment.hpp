@@ -60,7 +60,7 @@ struct Segment {
   std::uint64_t indexed_from = 0;
   std::uint64_t written_from = 0;  // bytes from here on were written by this process …
   std::uint64_t written_at = 0;    // … the last of them at this count of bytes over the whole store
-  bool checked = true;             // the file's size was compared with `size`
+  mutable bool checked = true;     // the file's size was compared with `size`
 
   [[nodiscard]] Sequence base() const noexcept { return file->base; }
   [[nodiscard]] std::uint32_t ordinal() const noexcept { return file->ordinal; }

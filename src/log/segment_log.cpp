@@ -71,10 +71,15 @@ Result<Appended> SegmentLog::append(Extent extent, Timestamp max_timestamp,
   if (bytes > static_cast<std::uint64_t>(kLargestSegment)) {
     return storage_error("One append is larger than a segment can be.");
   }
+  if (!segments_.empty() && !segments_.back().checked) {
+    if (auto tail = open_segment(segments_.back()); !tail) {
+      return std::unexpected(std::move(tail.error()));
+    }
+  }
   if (segments_.empty() || must_roll(extent, max_timestamp, bytes)) {
     if (auto done = roll(extent.first); !done) return std::unexpected(std::move(done.error()));
   }
-  auto file = open_tail();
+  auto file = open_segment(segments_.back());
   if (!file) return std::unexpected(std::move(file.error()));
   Segment& tail = segments_.back();
   reserve(**file, tail, bytes);
@@ -141,19 +146,24 @@ Result<void> SegmentLog::roll(Sequence base) {
   return {};
 }
 
-Result<std::shared_ptr<File>> SegmentLog::open_tail() {
-  Segment& tail = segments_.back();
-  auto file = core_->open(*tail.file);
-  if (!file || tail.checked) return file;
+Result<std::shared_ptr<File>> SegmentLog::open_segment(const Segment& segment) const {
+  auto file = core_->open(*segment.file);
+  if (file && segment.checked) return file;
+  // After a clean stop nobody looks at the files until they are used. One that is gone or has
+  // another size took records with it: that is told, and nothing is appended behind them.
+  if (!file) {
+    if (file.error().os_error != ENOENT || core_->removed()) return file;
+    return std::unexpected(core_->fail_for_good(std::move(file.error())));
+  }
   const auto size = (*file)->size();
   if (!size) return std::unexpected(size.error());
-  if (*size != tail.size) {
+  if (*size != segment.size) {
     return std::unexpected(core_->fail_for_good(
         {ErrorCode::KAFKA_STORAGE_ERROR,
-         "'" + core_->path(segment_name(tail.base())) + "' has " + std::to_string(*size) +
-             " bytes where the last shutdown left " + std::to_string(tail.size) + "."}));
+         "'" + core_->path(segment_name(segment.base())) + "' has " + std::to_string(*size) +
+             " bytes where the last shutdown left " + std::to_string(segment.size) + "."}));
   }
-  tail.checked = true;
+  segment.checked = true;
   return file;
 }
 
@@ -302,7 +312,7 @@ Result<Sequence> SegmentLog::sync() {
 Result<void> SegmentLog::replay(Sequence from, const BatchVisitor& visit) const {
   for (const Segment& segment : segments_) {
     if (segment.end <= from) continue;
-    auto file = core_->open(*segment.file);
+    auto file = open_segment(segment);
     if (!file) return std::unexpected(std::move(file.error()));
     const auto bad = [&](std::uint64_t position) {
       return storage_error("'" + core_->path(segment_name(segment.base())) +

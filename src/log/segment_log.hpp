@@ -73,7 +73,7 @@ class SegmentLog final : public ChannelLog {
   Result<void> make_directory();
   [[nodiscard]] bool must_roll(Extent extent, Timestamp max_timestamp, std::uint64_t bytes) const;
   Result<void> roll(Sequence base);
-  Result<std::shared_ptr<File>> open_tail();
+  Result<std::shared_ptr<File>> open_segment(const Segment& segment) const;
   void reserve(File& file, Segment& tail, std::uint64_t bytes);
   Error undo_write(File& file, const Segment& tail, Error why);
   void note_append(Segment& tail, Extent extent, std::span<const Bytes> batches);

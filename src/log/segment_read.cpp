@@ -171,7 +171,7 @@ Maybe<SegmentLog::Place> SegmentLog::boundary_before(const Segment& segment, con
 }
 
 Maybe<std::shared_ptr<File>> SegmentLog::open_for_read(const Segment& segment) const {
-  auto file = core_->open(*segment.file);
+  auto file = open_segment(segment);
   if (!file) return failed(std::move(file.error()));
   return std::move(*file);
 }

@@ -1,6 +1,7 @@
-// A channel directory after any damage: the log opens or says why not, what it opens is dense, readable and goes on, and the
-// next start finds the same. The input is a small program: the first bytes say which files to damage and how, the rest is
-// what is written over them. Checksums of the side files are made right again now and then, so that decoders are met too.
+// A channel directory after any damage: the log opens or says why not, what it opens is dense,
+// readable and goes on, and the next start finds the same. The input is a small program: the first
+// bytes say which files to damage and how, the rest is what is written over them. Checksums of the
+// side files are made right again now and then, so that decoders are met too.
 #include "support/memory_file_system.hpp"
 
 #include "kanal/log/partition.hpp"
@@ -121,7 +122,8 @@ void seal_blob(Buffer& bytes, std::size_t begin, std::size_t size) {
 void damage(test::MemoryFileSystem& disk, Bytes& program) {
   const std::vector<std::string> files = disk.files();
   while (program.size() >= 5) {
-    const auto at = [&](std::size_t i) { return static_cast<std::size_t>(program[i]); };
+    const Bytes head = program.first(5);
+    const auto at = [&](std::size_t i) { return static_cast<std::size_t>(head[i]); };
     const std::string& path = files[at(0) % files.size()];
     Buffer bytes = disk.content(path).value_or(Buffer{});
     const std::size_t position = bytes.empty() ? 0 : (at(1) << 8 | at(2)) % (bytes.size() + 1);
@@ -129,12 +131,23 @@ void damage(test::MemoryFileSystem& disk, Bytes& program) {
     const Bytes content = program.subspan(5, count);
     program = program.subspan(5 + count);
     const auto where = bytes.begin() + static_cast<std::ptrdiff_t>(position);
-    switch (static_cast<std::size_t>(at(3)) % 7) {
-      case 0: std::copy_n(content.begin(), std::min<std::size_t>(count, bytes.size() - position), where); break;
-      case 1: bytes.resize(position); break;
-      case 2: bytes.insert(where, content.begin(), content.end()); break;
-      case 3: bytes.insert(where, count * 20, std::byte{0}); break;
-      case 4: bytes.erase(where, where + static_cast<std::ptrdiff_t>(std::min(count, bytes.size() - position))); break;
+    switch (at(3) % 7) {
+      case 0:
+        std::copy_n(content.begin(), std::min<std::size_t>(count, bytes.size() - position), where);
+        break;
+      case 1:
+        bytes.resize(position);
+        break;
+      case 2:
+        bytes.insert(where, content.begin(), content.end());
+        break;
+      case 3:
+        bytes.insert(where, count * 20, std::byte{0});
+        break;
+      case 4:
+        bytes.erase(where,
+                    where + static_cast<std::ptrdiff_t>(std::min(count, bytes.size() - position)));
+        break;
       case 5:
         disk.erase(path);
         continue;
@@ -167,7 +180,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     auto partition = process.open().value();
     for (int i = 0; i < 12; ++i) {
       require(process.append(*partition, i).has_value(), "a sound log takes records");
-      if (i == 7 && (shape & 1) != 0) require(partition->log().checkpoint(partition->checkpoint()).has_value(), "checkpoint");
+      if (i == 7 && (shape & 1) != 0)
+        require(partition->log().checkpoint(partition->checkpoint()).has_value(), "checkpoint");
     }
     if ((shape & 2) != 0) require(partition->trim(Offset(4)).has_value(), "trim");
     process.helpers.run();

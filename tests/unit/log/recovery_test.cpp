@@ -313,6 +313,27 @@ TEST(Recovery, AMissingSegmentIsAnError) {
   }
 }
 
+TEST(Recovery, AFileThatWentAfterACleanStopFailsItsLogForGoodAndNoOther) {
+  World world;
+  {
+    auto harmed = world.open("t");
+    auto other = world.open("u");
+    ASSERT_TRUE(world.append(*harmed));
+    ASSERT_TRUE(world.append(*other));
+    world.stop({harmed.get(), other.get()});
+  }
+  const Buffer file = *world.disk.content(world.path(kFirst));
+  world.disk.erase(world.path(kFirst));
+  world.kill();
+  auto harmed = world.open("t");
+  EXPECT_EQ(read(world, *harmed, 0, 100).error, ErrorCode::KAFKA_STORAGE_ERROR);
+  world.disk.set_content(world.path(kFirst), file);  // too late: the operator was told
+  EXPECT_EQ(world.append(*harmed).error().code, ErrorCode::KAFKA_STORAGE_ERROR);
+  auto other = world.open("u");
+  EXPECT_EQ(read_all(world, *other), range(0, 1));
+  EXPECT_TRUE(world.append(*other));
+}
+
 TEST(Recovery, ForeignFilesInTheDirectoryAreLeftAlone) {
   World world;
   fill(world, 3);

@@ -147,6 +147,25 @@ TEST(CleanStop, AFileThatChangedSinceIsNoticedBeforeAnythingIsAppended) {
   EXPECT_EQ(*world.disk.content(path), bytes);
 }
 
+TEST(CleanStop, AFileThatGrewIsNotCutByTheRollThatFollows) {
+  World world;
+  auto partition = world.open();
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(world.append(*partition));
+  world.stop({partition.get()});
+  partition.reset();
+  const std::string path = world.path("00000000000000000000.log");
+  Buffer bytes = *world.disk.content(path);
+  bytes.resize(bytes.size() + 100);
+  world.disk.set_content(path, bytes);
+  world.options.segment_bytes = static_cast<std::int64_t>(make_batch({}).size());
+  world.kill();
+  partition = world.open();
+  EXPECT_FALSE(world.append(*partition));
+  world.helpers.run();
+  EXPECT_EQ(*world.disk.content(path), bytes);
+  EXPECT_EQ(read(world, *partition, 0).error, ErrorCode::KAFKA_STORAGE_ERROR);
+}
+
 TEST(CleanStop, ADirectoryThatIsGoneIsAnErrorAfterACrash) {
   World world;
   auto partition = world.open();
