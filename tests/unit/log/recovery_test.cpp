@@ -328,7 +328,9 @@ TEST(Recovery, AFileThatWentAfterACleanStopFailsItsLogForGoodAndNoOther) {
   auto harmed = world.open("t");
   EXPECT_EQ(read(world, *harmed, 0, 100).error, ErrorCode::KAFKA_STORAGE_ERROR);
   world.disk.set_content(world.path(kFirst), file);  // too late: the operator was told
-  EXPECT_EQ(world.append(*harmed).error().code, ErrorCode::KAFKA_STORAGE_ERROR);
+  const auto refused = world.append(*harmed);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::KAFKA_STORAGE_ERROR);
   auto other = world.open("u");
   EXPECT_EQ(read_all(world, *other), range(0, 1));
   EXPECT_TRUE(world.append(*other));
