@@ -162,6 +162,12 @@ bool Connection::replace_buffer(std::size_t wanted) {
     group_.sweep_later();
   }
   FrameRef larger = group_.buffers_.make(bytes, std::move(reservation));
+  if (!larger) {
+    logger("server").error("Closing a connection: no memory for its request. peer={} bytes={}",
+                           peer_name(), bytes);
+    close();
+    return false;
+  }
   if (have > 0) std::memcpy(larger->data(), buffer_->data() + begin_, have);
   buffer_ = std::move(larger);
   begin_ = 0;

@@ -46,7 +46,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void close();
 
   [[nodiscard]] Time last_active() const noexcept { return last_active_; }
-  [[nodiscard]] bool busy() const noexcept { return !slots_.empty() || !answers_.empty(); }
+  /// A request is in flight: such a connection is not idle. One that only does not take its answers
+  /// is.
+  [[nodiscard]] bool has_requests() const noexcept { return !slots_.empty(); }
+  [[nodiscard]] bool busy() const noexcept { return has_requests() || !answers_.empty(); }
   /// Memory of a connection that has been quiet: back to a small buffer.
   void shrink();
   /// Whether it holds room in the request memory for a frame that does not arrive.

@@ -53,7 +53,7 @@ void ConnectionGroup::close_idle() {
   const Time now = io_.clock().now();
   while (!connections_.empty() && connections_.front()->last_active() + options_.max_idle <= now) {
     Connection& longest = *connections_.front();
-    if (longest.busy()) {
+    if (longest.has_requests()) {
       touch(longest);
       continue;
     }

@@ -5,6 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <map>
 
 #include "kanal/base/logging.hpp"
 #include "kanal/handlers/route.hpp"
@@ -44,6 +47,26 @@ std::int32_t buffer_bytes(const coordinator::BrokerConfig& kafka, std::string_vi
 Duration max_idle(std::int64_t ms) {
   constexpr std::int64_t kCentury = 100LL * 366 * 24 * 3600 * 1000;
   return std::chrono::milliseconds(std::min(ms, kCentury));
+}
+
+/// Kafka takes host names there too.
+std::map<std::string, std::size_t, std::less<>> limits_by_address(
+    const coordinator::BrokerConfig& kafka) {
+  std::map<std::string, std::size_t, std::less<>> limits;
+  boost::asio::io_context context;
+  boost::asio::ip::tcp::resolver resolver(context);
+  for (const auto& [host, limit] : kafka.max_connections_per_ip_overrides) {
+    boost::system::error_code error;
+    const auto found = resolver.resolve(host, "", error);
+    if (error) {
+      logger("server").warn("A host of max.connections.per.ip.overrides is not known. host={}",
+                            host);
+    }
+    for (const auto& entry : found) {
+      limits.emplace(entry.endpoint().address().to_string(), as_limit(limit));
+    }
+  }
+  return limits;
 }
 
 std::string join_listeners(const std::vector<std::unique_ptr<Listener>>& listeners) {
@@ -135,10 +158,7 @@ Result<void> Daemon::start_listeners(std::size_t connections) {
     groups_.push_back(std::make_unique<ConnectionGroup>(*io, *connection_options_));
   ConnectionLimits::Options limits{.total = std::min(as_limit(kafka.max_connections), connections),
                                    .per_address = as_limit(kafka.max_connections_per_ip),
-                                   .overrides = {}};
-  for (const auto& [address, limit] : kafka.max_connections_per_ip_overrides) {
-    limits.overrides.emplace(address, as_limit(limit));
-  }
+                                   .overrides = limits_by_address(kafka)};
   limits_.emplace(std::move(limits));
   const SocketOptions sockets{
       .send_buffer_bytes =

@@ -1,5 +1,6 @@
 #include "frame_buffer.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <new>
 
@@ -20,7 +21,7 @@ BufferPool::~BufferPool() {
 std::size_t BufferPool::class_of(std::size_t bytes) noexcept {
   if (bytes <= kSmall) return kSmall;
   if (bytes <= kSlab) return kSlab;
-  const std::size_t step = std::bit_floor(bytes - 1) / 4;
+  const std::size_t step = std::max<std::size_t>(std::bit_floor(bytes - 1) / 4, 1);
   return (bytes + step - 1) / step * step;
 }
 
@@ -34,7 +35,8 @@ FrameRef BufferPool::make(std::size_t bytes, Reservation reservation) {
     idle_bytes_ -= capacity;
     break;
   }
-  if (data == nullptr) data = static_cast<std::byte*>(::operator new(capacity));
+  if (data == nullptr) data = static_cast<std::byte*>(::operator new(capacity, std::nothrow));
+  if (data == nullptr) return {};
   auto* buffer = new FrameBuffer(*this, data, capacity);
   buffer->reservation_ = std::move(reservation);
   ++live_;

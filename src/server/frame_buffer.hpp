@@ -72,6 +72,7 @@ class BufferPool {
   ~BufferPool();
 
   [[nodiscard]] static std::size_t class_of(std::size_t bytes) noexcept;
+  /// Empty where the system has no memory left.
   [[nodiscard]] FrameRef make(std::size_t bytes, Reservation reservation);
   [[nodiscard]] std::size_t idle_bytes() const noexcept { return idle_bytes_; }
   [[nodiscard]] std::size_t live() const noexcept { return live_; }

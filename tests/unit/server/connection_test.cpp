@@ -325,6 +325,17 @@ TEST_F(ConnectionTest, ClosesIdleConnectionsWithAFin) {
   EXPECT_EQ(answers(waiting, 1).size(), 1U);
 }
 
+TEST_F(ConnectionTest, ClosesAClientThatNeverTakesItsAnswers) {
+  options_->max_idle = std::chrono::seconds(5);
+  rebuild();
+  Client client = connect();
+  client.send(request(kLarge, 1, be32(64 << 20)));
+  pump();
+  EXPECT_EQ(group_->size(), 1U);
+  clock_.advance(std::chrono::seconds(6));
+  EXPECT_TRUE(pump_until([this] { return group_->empty(); }));
+}
+
 TEST_F(ConnectionTest, AQuietConnectionGivesItsLargeBufferBack) {
   Client client = connect();
   const std::string frame = request(kEcho, 1, std::string(30'000, 'x'));
