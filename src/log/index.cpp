@@ -10,6 +10,20 @@ namespace {
 constexpr std::string_view kIndexMagic = "KNLX";
 constexpr std::uint16_t kIndexVersion = 1;
 
+/// Whether the blocks can be those of such a segment: rising, from its begin, inside it.
+bool is_sound(const IndexFile& index) {
+  const auto in_order = [](const Block& a, const Block& b) {
+    return a.first < b.first && a.position < b.position;
+  };
+  const Index& blocks = index.blocks;
+  if (blocks.empty()) return index.size == 0;
+  if (blocks.front().first != 0 || blocks.front().position != 0) return false;
+  for (std::size_t i = 1; i < blocks.size(); ++i) {
+    if (!in_order(blocks[i - 1], blocks[i])) return false;
+  }
+  return blocks.back().position < index.size && blocks.back().first < index.end - index.base;
+}
+
 }  // namespace
 
 void note(Index& index, const BatchMark& batch, std::uint64_t interval) {
@@ -69,6 +83,7 @@ Result<IndexFile> decode_index(Bytes file) {
     block.position = reader.number<std::uint32_t>();
     block.max_timestamp = reader.id<Timestamp>();
   }
+  if (!is_sound(index)) return storage_error("its blocks are not in order");
   return index;
 }
 

@@ -53,6 +53,14 @@ Maybe<Sequence> SegmentLog::read(const ReadRequest& request, std::vector<Slice>&
     if (out.size() > slices) left.at_least_one_batch = false;
     if (reached->position < segment.size || left.max_bytes == 0) break;
   }
+  if (left.from == request.from && left.from < left.below &&
+      (request.at_least_one_batch || out.size() > slices)) {
+    // Never an empty answer where there are records: a reader would ask for ever.
+    out.erase(out.begin() + static_cast<std::ptrdiff_t>(slices), out.end());
+    return failed({ErrorCode::KAFKA_STORAGE_ERROR,
+                   "'" + core_->directory() + "' has no sound batch with offset " +
+                       std::to_string(to_offset(left.from).value()) + "."});
+  }
   return left.from;
 }
 
@@ -139,6 +147,7 @@ Maybe<SegmentLog::Place> SegmentLog::locate(const Segment& segment, const File& 
     const auto header = walk.at(place.position);
     if (!header) return failed(header.error());
     const Sequence next = to_sequence(header->next_offset());
+    if (next <= place.base) break;  // not what the index says; read() tells
     if (next > sequence) break;
     place = {place.position + header->size(), next};
   }

@@ -4,6 +4,7 @@
 // side files are made right again now and then, so that decoders are met too.
 #include "support/memory_file_system.hpp"
 
+#include "kanal/base/logging.hpp"
 #include "kanal/log/partition.hpp"
 #include "kanal/records/build.hpp"
 
@@ -167,6 +168,11 @@ void damage(test::MemoryFileSystem& disk, Bytes& program) {
 }
 
 }  // namespace
+
+extern "C" int LLVMFuzzerInitialize(int*, char***) {
+  (void)set_log_level("off");  // every damage is a warning
+  return 0;
+}
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   Bytes program{reinterpret_cast<const std::byte*>(data), size};
