@@ -187,6 +187,15 @@ class SystemFileSystem final : public FileSystem {
     if (synced != 0) return failed("cannot sync the directory", path, error);
     return {};
   }
+  Result<void> sync_all(const std::string& path) override {
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return failed("cannot open", path);
+    const int synced = ::syncfs(fd);
+    const int error = errno;
+    ::close(fd);
+    if (synced != 0) return failed("cannot sync the file system of", path, error);
+    return {};
+  }
   Result<DiskSpace> space(const std::string& path) override {
     struct statvfs status{};
     if (::statvfs(path.c_str(), &status) != 0) return failed("cannot ask for the space of", path);

@@ -24,6 +24,7 @@ Core::Core(std::shared_ptr<StoreContext> context, ChannelId id, ChannelHandle ha
     : context_(std::move(context)), id_(std::move(id)), handle_(handle), epoch_(epoch) {}
 
 Core::~Core() {
+  const bool unsynced = needs_sync();
   context_->channels.with([&](OpenChannels& channels) {
     const auto found = channels.by_name.find(id_.name);
     if (found != channels.by_name.end() && found->second == this) {
@@ -32,6 +33,8 @@ Core::~Core() {
       if (kept != channels.kept.end() && staged_end != kept->second.checkpoint.upto.value()) {
         kept->second.clean = false;
       }
+      // Nobody can sync it any more.
+      if (kept != channels.kept.end() && unsynced) channels.kept.erase(kept);
     }
     auto& slots = channels.by_handle;
     if (handle_.value() < slots.size() && slots[handle_.value()].expired()) {
@@ -134,6 +137,21 @@ Result<Sequence> Core::sync_in_turn() {
   }
   synced_end = std::max(synced_end.load(), end.value());
   return end;
+}
+
+bool Core::needs_sync() {
+  return names_dirty || channel_dirty ||
+         shared_.with([](Shared& shared) { return !shared.dirty.empty(); });
+}
+
+void Core::note_synced(Sequence end) {
+  sync_turn_.with([&] {
+    names_dirty = channel_dirty = false;
+    std::vector<std::shared_ptr<SegmentFile>> dirty;
+    shared_.with([&](Shared& shared) { dirty.swap(shared.dirty); });
+    for (const auto& file : dirty) file->dirty = false;
+    synced_end = std::max(synced_end.load(), end.value());
+  });
 }
 
 Result<void> Core::sync_channel_file() {

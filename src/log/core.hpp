@@ -48,6 +48,8 @@ struct StoreContext {
   FileCache cache;
   std::atomic<std::uint64_t> written = 0;    // bytes appended to all channels
   std::atomic<std::uint64_t> set_aside = 0;  // makes names in .removed and .stray unique
+  /// After a stop: logs that close later leave what is reserved behind their end to the next start.
+  std::atomic<Time> tidy_until = Time::max();
   Leaf<OpenChannels> channels;
 };
 
@@ -88,6 +90,9 @@ class Core : public std::enable_shared_from_this<Core> {
 
   // Helper threads; may wait for the disk.
   Result<Sequence> sync();
+  [[nodiscard]] bool needs_sync();
+  /// Another sync has covered everything up to `end`; nothing was appended since.
+  void note_synced(Sequence end);
   Result<void> sync_channel_file();
   Result<void> load(const Miss& miss);
   /// After a roll: frees what was reserved, syncs the segment and writes its index.

@@ -24,9 +24,9 @@ class HeaderWalk {
   [[nodiscard]] bool holds(std::uint64_t position) const {
     return position >= start_ && position + records::kHeaderSize <= start_ + held_;
   }
-  /// Bytes that at() will read.
+  /// Bytes that at() will read: many headers at once while batches are small, one by one else.
   [[nodiscard]] std::uint64_t reach(std::uint64_t position) const {
-    return std::min<std::uint64_t>(buffer_.size(), read_limit_ - position);
+    return std::min<std::uint64_t>(chunk_, read_limit_ - position);
   }
   Result<records::BatchHeader> at(std::uint64_t position) {
     if (!holds(position)) {
@@ -42,16 +42,20 @@ class HeaderWalk {
       return storage_error("A segment has no sound batch at position " + std::to_string(position) +
                            ".");
     }
+    chunk_ = header->size() > buffer_.size() / 4 ? records::kHeaderSize : buffer_.size();
     return header;
   }
 
  private:
+  static constexpr std::size_t kFirstChunk = 2048;
+
   const File& file_;
   const std::uint64_t end_;
   const std::uint64_t read_limit_;
   std::uint64_t start_ = 0;
   std::size_t held_ = 0;
-  std::array<std::byte, 4096> buffer_;
+  std::size_t chunk_ = kFirstChunk;
+  std::array<std::byte, 16384> buffer_;
 };
 
 }  // namespace kanal::log

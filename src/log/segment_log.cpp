@@ -58,7 +58,10 @@ SegmentLog::~SegmentLog() {
                           tail.max_timestamp, false,    *tail.index};
     write_index(core_->store().files, core_->path(index_name(tail.base())), index, false);
   }
-  if (tail.allocated <= tail.size) return;
+  // Freeing blocks can take a millisecond: not for a few pages, and not when thousands close.
+  StoreContext& store = core_->store();
+  if (tail.allocated <= tail.size + kFirstStep || store.clock.now() > store.tidy_until.load())
+    return;
   if (auto file = core_->open(*tail.file)) (void)(*file)->truncate(tail.size);
 }
 
@@ -289,14 +292,15 @@ std::vector<std::byte> SegmentLog::layout() const {
 Result<void> SegmentLog::checkpoint(const Checkpoint& checkpoint) {
   const auto layout = decode_layout(checkpoint.layout);
   CHECK(layout && layout->end == checkpoint.upto, "a checkpoint carries the layout of its moment");
-  if (auto synced = core_->sync(); !synced) return std::unexpected(std::move(synced.error()));
   StoreContext& store = core_->store();
   const bool kept = store.channels.with([&](OpenChannels& channels) {
     if (!channels.stopping) return false;
     channels.kept.insert_or_assign(core_->id().name, SavedChannel{core_->id(), true, checkpoint});
     return true;
   });
-  if (!kept && layout->created) {
+  if (kept) return core_->usable();  // stop() syncs all channels together
+  if (auto synced = core_->sync(); !synced) return std::unexpected(std::move(synced.error()));
+  if (layout->created) {
     const Buffer file = encode_checkpoint({core_->id(), false, checkpoint});
     if (auto done = replace_file(store.files, core_->path(kCheckpointFile), file); !done)
       return done;

@@ -154,7 +154,7 @@ Maybe<SegmentLog::Place> SegmentLog::locate(const Segment& segment, const File& 
   return place;
 }
 
-/// The last batch boundary at or before `limit`, not before `from`.
+/// The last batch boundary at or before `limit`, not before `from`; all of that is warm.
 Maybe<SegmentLog::Place> SegmentLog::boundary_before(const Segment& segment, const File& file,
                                                      Place from, std::uint64_t limit) const {
   Place place = from;
@@ -167,10 +167,6 @@ Maybe<SegmentLog::Place> SegmentLog::boundary_before(const Segment& segment, con
   }
   HeaderWalk walk(file, segment.size, limit);
   while (place.position + records::kHeaderSize <= std::min(limit, segment.size)) {
-    if (!walk.holds(place.position) &&
-        !is_warm(segment, file, place.position, walk.reach(place.position))) {
-      return std::unexpected(miss_pages(segment, place.position, kSlice));
-    }
     const auto header = walk.at(place.position);
     if (!header) return failed(header.error());
     if (place.position + header->size() > limit) break;

@@ -12,11 +12,14 @@
 
 #include <cerrno>
 #include <optional>
+#include <unordered_set>
 #include <utility>
+#include <vector>
 
 namespace kanal::log {
 namespace {
 
+constexpr std::size_t kSyncEach = 32;  // dirty channels; more are synced by one call for all
 constexpr std::uint64_t kMaxCleanFile = std::uint64_t{4} << 30;
 
 using SavedChannels = std::unordered_map<std::string, SavedChannel>;
@@ -49,8 +52,10 @@ class SegmentStore final : public LogStore {
   Result<void> move_away(const ChannelId& id, std::string_view where, const std::string& as);
   Result<std::string> check_identity(const ChannelId& id);
   std::shared_ptr<Core> add(const ChannelId& id, ChannelHandle handle, LeaderEpoch epoch);
-  void commit_staged();
-  std::vector<SavedChannel> take_kept();
+  void sync_open(const std::vector<std::shared_ptr<Core>>& cores, Deadline deadline);
+  void tell_sink(const std::vector<std::shared_ptr<Core>>& cores,
+                 const std::vector<std::int64_t>& synced_before);
+  std::vector<SavedChannel> take_kept(const std::vector<std::shared_ptr<Core>>& cores);
 
   const std::shared_ptr<StoreContext> context_;
   CommitSink* sink_ = nullptr;
@@ -250,40 +255,69 @@ void SegmentStore::prepare_stop() noexcept {
   context_->channels.with([](OpenChannels& channels) { channels.stopping = true; });
 }
 
-/// Syncs what waits for a sync and tells the sink.
-void SegmentStore::commit_staged() {
-  std::vector<std::shared_ptr<Core>> cores;
-  context_->channels.with([&](OpenChannels& channels) {
-    for (const auto& slot : channels.by_handle) {
-      if (auto core = slot.lock()) cores.push_back(std::move(core));
-    }
-  });
+/// Makes what was written durable, as far as the deadline allows.
+void SegmentStore::sync_open(const std::vector<std::shared_ptr<Core>>& cores, Deadline deadline) {
+  std::vector<std::pair<Core*, Sequence>> dirty;
   for (const auto& core : cores) {
-    if (core->synced_end >= core->staged_end || !core->ack_after_sync || sink_ == nullptr) continue;
-    const auto synced = core->sync();
-    if (synced) {
-      const Progress progress{core->handle(), core->epoch(), *synced};
+    if (core->owns_files() && core->needs_sync()) {
+      dirty.emplace_back(core.get(), Sequence(core->staged_end.load()));
+    }
+  }
+  if (dirty.size() <= kSyncEach) {
+    for (const auto& [core, end] : dirty) {
+      if (context_->clock.now() > deadline) return;
+      (void)core->sync();
+    }
+    return;
+  }
+  if (auto done = context_->files.sync_all(context_->directory); !done) {
+    logger("log").error("The last sync failed. why=\"{}\"", done.error().detail);
+    for (const auto& [core, end] : dirty) core->fail_for_good(done.error());
+    return;
+  }
+  for (const auto& [core, end] : dirty) core->note_synced(end);
+}
+
+/// What the sink has not heard of yet.
+void SegmentStore::tell_sink(const std::vector<std::shared_ptr<Core>>& cores,
+                             const std::vector<std::int64_t>& synced_before) {
+  if (sink_ == nullptr) return;
+  for (std::size_t i = 0; i < cores.size(); ++i) {
+    Core& core = *cores[i];
+    if (!core.ack_after_sync || core.removed() || synced_before[i] >= core.staged_end) continue;
+    if (core.synced_end >= core.staged_end) {
+      const Progress progress{core.handle(), core.epoch(), Sequence(core.synced_end.load())};
       sink_->committed({&progress, 1});
-    } else if (!core->removed()) {
-      const Loss loss{core->handle(), core->epoch(), synced.error()};
+    } else {
+      const auto why = core.usable();
+      const Loss loss{
+          core.handle(), core.epoch(),
+          why ? Error{ErrorCode::KAFKA_STORAGE_ERROR, "There was no time to sync."} : why.error()};
       sink_->lost({&loss, 1});
     }
   }
 }
 
-/// What was checkpointed since prepare_stop; a channel that took records after it is no longer
-/// clean.
-std::vector<SavedChannel> SegmentStore::take_kept() {
-  return context_->channels.with([](OpenChannels& channels) {
-    for (auto& [name, core] : channels.by_name) core->close();
+/// What was checkpointed since prepare_stop and is synced; a channel that took records after it is
+/// no longer clean. Closes all logs.
+std::vector<SavedChannel> SegmentStore::take_kept(const std::vector<std::shared_ptr<Core>>& cores) {
+  std::unordered_set<const Core*> unsynced;
+  for (const auto& core : cores) {
+    core->close();
+    if (core->needs_sync()) unsynced.insert(core.get());
+  }
+  return context_->channels.with([&](OpenChannels& channels) {
     std::vector<SavedChannel> kept;
     kept.reserve(channels.kept.size());
     for (auto& [name, channel] : channels.kept) {
       if (const auto found = channels.by_name.find(name); found != channels.by_name.end()) {
-        Core& core = *found->second;
-        channel.clean = channel.clean && !core.removed() && core.owns_files() &&
-                        core.id().topic_id == channel.id.topic_id &&
-                        core.staged_end == channel.checkpoint.upto.value();
+        const Core& core = *found->second;
+        const std::int64_t upto = channel.checkpoint.upto.value();
+        if (!core.owns_files() || core.id().topic_id != channel.id.topic_id ||
+            core.synced_end < upto) {
+          continue;
+        }
+        channel.clean = channel.clean && core.staged_end == upto && !unsynced.contains(&core);
       }
       kept.push_back(std::move(channel));
     }
@@ -292,10 +326,20 @@ std::vector<SavedChannel> SegmentStore::take_kept() {
   });
 }
 
-Result<void> SegmentStore::stop(Deadline) {
-  commit_staged();
+Result<void> SegmentStore::stop(Deadline deadline) {
   if (broken_) return std::unexpected(*broken_);
-  const std::vector<SavedChannel> kept = take_kept();
+  context_->tidy_until = context_->clock.now() + std::chrono::seconds(1);
+  std::vector<std::shared_ptr<Core>> cores;
+  context_->channels.with([&](OpenChannels& channels) {
+    for (const auto& slot : channels.by_handle) {
+      if (auto core = slot.lock()) cores.push_back(std::move(core));
+    }
+  });
+  std::vector<std::int64_t> synced_before;
+  for (const auto& core : cores) synced_before.push_back(core->synced_end);
+  sync_open(cores, deadline);
+  tell_sink(cores, synced_before);
+  const std::vector<SavedChannel> kept = take_kept(cores);
   const Buffer file = encode_all(kept);
   if (auto done = replace_file(context_->files, path(kCleanFile), file); !done) return done;
   return context_->files.remove(path(kPointsFile));

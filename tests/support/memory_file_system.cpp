@@ -412,6 +412,20 @@ Result<void> MemoryFileSystem::sync_directory(const std::string& path) {
   return {};
 }
 
+Result<void> MemoryFileSystem::sync_all(const std::string& path) {
+  const std::lock_guard hold(mutex_);
+  if (auto ready = step(kSync, "sync the file system of", path); !ready) return ready;
+  sync(*root_);
+  return {};
+}
+
+void MemoryFileSystem::sync(Node& node) {
+  node.durable = node.data;
+  node.unsynced.clear();
+  node.durable_children = node.children;
+  for (auto& [name, child] : node.children) sync(*child);
+}
+
 Result<DiskSpace> MemoryFileSystem::space(const std::string& path) {
   const std::lock_guard hold(mutex_);
   if (auto ready = step(kLook, "ask for the space of", path); !ready)

@@ -82,6 +82,7 @@ class MemoryFileSystem final : public FileSystem {
   Result<void> remove(const std::string& path) override;
   Result<void> remove_all(const std::string& path) override;
   Result<void> sync_directory(const std::string& path) override;
+  Result<void> sync_all(const std::string& path) override;
   Result<DiskSpace> space(const std::string& path) override;
   Result<std::unique_ptr<FileLock>> lock(const std::string& path) override;
 
@@ -97,6 +98,7 @@ class MemoryFileSystem final : public FileSystem {
   NodePtr make_directories(const std::string& path);
   [[nodiscard]] std::uint64_t used(const Node& node) const;
   static void list_files(const Node& node, const std::string& path, std::vector<std::string>& out);
+  static void sync(Node& node);
   static void cut(Node& node, const std::string& path, const PowerCut& survives);
 
   mutable std::mutex mutex_;

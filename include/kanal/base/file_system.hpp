@@ -61,6 +61,8 @@ class FileSystem {
   virtual Result<void> remove(const std::string& path) = 0;          // missing is fine
   virtual Result<void> remove_all(const std::string& path) = 0;      // missing is fine
   virtual Result<void> sync_directory(const std::string& path) = 0;  // makes names durable
+  /// All that was written to the file system that holds `path`, by anybody (syncfs).
+  virtual Result<void> sync_all(const std::string& path) = 0;
   virtual Result<DiskSpace> space(const std::string& path) = 0;
   virtual Result<std::unique_ptr<FileLock>> lock(
       const std::string& path) = 0;  // fails at once if held

@@ -169,8 +169,8 @@ class LogStore {
   virtual void flush() noexcept = 0;  // "this loop iteration staged its last byte"
   [[nodiscard]] virtual std::size_t room()
       const noexcept = 0;  // bytes it will still take; local files: SIZE_MAX
-  /// From here on ChannelLog::checkpoint is kept in memory and written by stop() as one file for
-  /// all channels.
+  /// From here on ChannelLog::checkpoint is kept in memory; stop() syncs all channels together and
+  /// writes one file for all of them.
   virtual void prepare_stop() noexcept = 0;
   virtual Result<void> stop(Deadline deadline) = 0;  // commits what is staged, or reports it lost
 };

@@ -105,8 +105,11 @@ class Workload {
   void restart() {
     if (partition_ != nullptr) {
       world_.store().prepare_stop();
-      checkpoint();
-      (void)world_.store().stop({});
+      const Checkpoint state = partition_->checkpoint();
+      const bool kept = partition_->log().checkpoint(state).has_value();
+      if (world_.store().stop({}) && kept && !world_.disk.fault_fired()) {
+        synced(to_offset(state.upto).value());
+      }
       world_.helpers.run();
       partition_.reset();
     }

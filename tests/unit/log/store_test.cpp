@@ -204,6 +204,52 @@ TEST(CleanStop, TellsTheSinkWhatIsLost) {
   EXPECT_EQ(world.sink.losses[0].why.code, ErrorCode::KAFKA_STORAGE_ERROR);
 }
 
+TEST(CleanStop, ManyDirtyChannelsAreSyncedByOneCall) {
+  World world;
+  auto partitions = open_all(world, 200);
+  for (auto& partition : partitions) ASSERT_TRUE(world.append(*partition));
+  world.disk.take_count(Disk::kAll);
+  stop_all(world, partitions);
+  EXPECT_LE(world.disk.take_count(Disk::kSync | Disk::kSyncDirectory), 4U);
+  world.disk.power_cut();
+  world.kill();
+  partitions = open_all(world, 200);
+  for (auto& partition : partitions) {
+    EXPECT_EQ(partition->watermarks().high_watermark, Offset(1));
+  }
+}
+
+TEST(CleanStop, WhatCannotBeSyncedIsNotCalledClean) {
+  for (const int channels : {1, 200}) {
+    World world;
+    auto partitions = open_all(world, channels);
+    for (auto& partition : partitions) ASSERT_TRUE(world.append(*partition));
+    world.disk.fail({.at = 0, .kinds = Disk::kSync, .error = EIO});
+    world.store().prepare_stop();
+    for (auto& partition : partitions) {
+      ASSERT_TRUE(partition->log().checkpoint(partition->checkpoint()));
+    }
+    ASSERT_TRUE(world.store().stop({}));
+    partitions.clear();
+    world.kill();
+    ASSERT_TRUE(world.open());
+    EXPECT_TRUE(world.report.scanned);
+  }
+}
+
+TEST(CleanStop, APartitionThatIsGoneBeforeTheStopIsNotCalledClean) {
+  World world;
+  auto partition = world.open();
+  ASSERT_TRUE(world.append(*partition));
+  world.store().prepare_stop();
+  ASSERT_TRUE(partition->log().checkpoint(partition->checkpoint()));
+  partition.reset();
+  ASSERT_TRUE(world.store().stop({}));
+  world.kill();
+  EXPECT_EQ(world.open()->watermarks().high_watermark, Offset(1));
+  EXPECT_TRUE(world.report.scanned);
+}
+
 TEST(Checkpoints, CountTheBytesSinceTheLastOne) {
   World world;
   auto partition = world.open();
