@@ -1,5 +1,7 @@
 #include "kanal/broker/partition.hpp"
 
+#include <optional>
+
 namespace kanal::broker {
 namespace {
 
@@ -105,13 +107,14 @@ void Partition::unwatch(WatchNode& node) {
 
 Result<void> Partition::checkpoint() {
   log::ChannelLog* channel = nullptr;
-  auto state = state_.with([&](State& held) -> Result<log::Checkpoint> {
-    if (held.log == nullptr || held.deleted) return std::unexpected(unusable(held));
+  std::optional<log::Checkpoint> state;
+  state_.with([&](State& held) {
+    if (held.log == nullptr || held.deleted) return;  // never opened, or nothing of it is kept
     held.dirty = held.checkpoint_queued = false;
     channel = &held.log->log();
-    return held.log->checkpoint();
+    state = held.log->checkpoint();
   });
-  if (!state) return std::unexpected(state.error());
+  if (!state) return {};
   // Without the lock: this may wait for the disk. The log lives as long as this object.
   return channel->checkpoint(*state);
 }

@@ -66,7 +66,8 @@ class Partition : public std::enable_shared_from_this<Partition> {
   void lost(const Error& why);
   void watch_commits(FetchWait& wait);
   void unwatch(WatchNode& node);
-  /// Writes a checkpoint of all that was appended so far. Helper threads; blocks.
+  /// Writes a checkpoint of all that was appended so far; nothing where no log could be opened.
+  /// Helper threads; blocks.
   Result<void> checkpoint();
   /// Makes staged records durable and says how far. Helper threads; blocks.
   Result<Sequence> sync();

@@ -84,11 +84,7 @@ void BrokerProcess::start() {
   const auto begin = Clock::now();
   spawn();
   while (!std::filesystem::exists(ready)) {
-    int status = 0;
-    if (::waitpid(pid_, &status, WNOHANG) == pid_) {
-      pid_ = -1;
-      throw std::runtime_error("kanald ended before it served\n" + log_tail());
-    }
+    expect_running();
     if (ms_since(begin) > kStartSeconds * 1000) throw std::runtime_error("kanald does not start\n" + log_tail());
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
@@ -114,6 +110,15 @@ void BrokerProcess::spawn() {
   }
   ::close(log);
   if (pid_ < 0) throw std::runtime_error("fork failed");
+}
+
+void BrokerProcess::expect_running() {
+  int status = 0;
+  if (::waitpid(pid_, &status, WNOHANG) != pid_) return;
+  pid_ = -1;
+  const std::string how = WIFSIGNALED(status) ? "signal " + std::to_string(WTERMSIG(status))
+                                              : "exit code " + std::to_string(WEXITSTATUS(status));
+  throw std::runtime_error("kanald has ended by itself, " + how + "\n" + log_tail());
 }
 
 void BrokerProcess::kill9() {

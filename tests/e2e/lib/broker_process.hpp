@@ -29,6 +29,8 @@ class BrokerProcess {
   /// SIGTERM; the exit code.
   int terminate();
   [[nodiscard]] bool running() const { return pid_ > 0; }
+  /// Throws where the daemon has ended by itself.
+  void expect_running();
 
   /// host:port of the first listener; `address(1)` of the second.
   [[nodiscard]] const std::string& address(std::size_t listener = 0) const;
