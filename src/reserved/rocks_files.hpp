@@ -1,5 +1,6 @@
 // The files under the RocksDB store: fewer syncs at open, and what is looked over before RocksDB
-// sees the directory. Used by rocks_store.cpp, by one thread at a time.
+// sees the directory. Used by rocks_store.cpp, by one thread at a time; FewerSyncs by RocksDB's own
+// threads too.
 #pragma once
 
 #include "kanal/base/error.hpp"
@@ -7,6 +8,7 @@
 #include <rocksdb/env.h>
 #include <rocksdb/file_system.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -21,7 +23,10 @@ class FewerSyncs final : public rocksdb::FileSystemWrapper {
  public:
   using rocksdb::FileSystemWrapper::FileSystemWrapper;
   const char* Name() const override { return "FewerSyncs"; }
-  void set_creating(bool creating) { first_current_ = creating_ = creating; }
+  void set_creating(bool creating) {
+    creating_ = creating;
+    first_current_ = creating;
+  }
 
   rocksdb::IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
                                     std::unique_ptr<rocksdb::FSWritableFile>* file,
@@ -74,11 +79,12 @@ class FewerSyncs final : public rocksdb::FileSystemWrapper {
     const std::string_view path = why.renamed_new_name;
     const std::string_view name = path.substr(path.rfind('/') + 1);
     if (name.starts_with("OPTIONS-") || name == "IDENTITY") return true;
-    return name == "CURRENT" && std::exchange(first_current_, false);
+    return name == "CURRENT" && first_current_.exchange(false);
   }
 
-  bool creating_ = false;
-  bool first_current_ = false;  // of a database being made: not renamed yet
+  // RocksDB's own threads read them.
+  std::atomic<bool> creating_ = false;
+  std::atomic<bool> first_current_ = false;  // of a database being made: not renamed yet
 };
 
 /// Whether the database is to be made. The mark stands while it is being made, so that one left
