@@ -217,6 +217,9 @@ Result<void> SegmentStore::move_away(const ChannelId& id, std::string_view where
   if (auto done = files.create_directories(path(where)); !done) return done;
   if (auto done = files.rename(path(directory_name(id)), path(where) + "/" + as); !done)
     return done;
+  // A removed channel need not be gone for good before its topic is: nothing opens its directory,
+  // whose topic id is no longer the catalog's.
+  if (where == kRemovedDirectory) return {};
   if (auto done = files.sync_directory(path(where)); !done) return done;
   return files.sync_directory(context_->directory);
 }
