@@ -3,7 +3,7 @@
 
 All in one run, interleaved, since machines differ and are shared: read ratios and CPU, not wall clocks. Prints each figure
 with its target and writes build/bench/compare.md. Asserts nothing. Needs java and mvn (Kafka's jars come from Maven
-Central by name) and the load tool `rawbench`: $KANAL_BENCH_TOOLS, by default ../shared/tools/bench beside the checkout.
+Central by name) and the load tool `rawbench`: $BENCH_TOOLS, by default ../shared/tools/bench beside the checkout.
 """
 import argparse
 import contextlib
@@ -208,9 +208,9 @@ def main():
     parser.add_argument("--quick", action="store_true", help="no matrix: starts, idling and many partitions only")
     parser.add_argument("--items", default=ITEMS, help="of the matrix, by comma")
     options = parser.parse_args()
-    tools = pathlib.Path(os.environ.get("KANAL_BENCH_TOOLS", ROOT.parent / "shared/tools/bench"))
+    tools = pathlib.Path(os.environ.get("BENCH_TOOLS", ROOT.parent / "shared/tools/bench"))
     if not options.quick and not (tools / "baseline.py").exists():
-        sys.exit(f"no load tool in {tools}: set KANAL_BENCH_TOOLS, or use --quick")
+        sys.exit(f"no load tool in {tools}: set BENCH_TOOLS, or use --quick")
     subprocess.run(["sh", str(ROOT / "tests/e2e/kafka_tools/fetch.sh")], check=True)
     shutil.rmtree(OUT, ignore_errors=True)
     start_figures(options.kanald, 5)
