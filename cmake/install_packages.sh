@@ -7,7 +7,7 @@ build="g++ cmake ninja-build ccache pkg-config libboost1.81-dev libspdlog-dev li
 test="libgtest-dev libgmock-dev librdkafka-dev kcat wamerican iso-codes python3 procps"
 packages=$build
 [ "${1:-build}" = test ] && packages="$build $test"
-[ "${1:-build}" = ci ] && packages="$build $test clang-19 libclang-rt-19-dev"
+[ "${1:-build}" = ci ] && packages="$build $test clang-19 libclang-rt-19-dev libssl-dev make"
 missing=""
 for package in $packages; do
   [ "$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null || true)" = installed ] || missing="$missing $package"
