@@ -17,6 +17,10 @@ constexpr std::uint64_t kMaxLoad = 2 << 20;
 constexpr std::uint64_t kMaxIndexFile = 64 << 20;
 constexpr std::size_t kMaxLoaded = 16;  // not yet seen by the owner; older ones are asked for again
 
+bool is_out_of_handles(const Error& error) {
+  return error.os_error == EMFILE || error.os_error == ENFILE;
+}
+
 }  // namespace
 
 Core::Core(std::shared_ptr<StoreContext> context, ChannelId id, ChannelHandle handle,
@@ -63,6 +67,7 @@ void Core::drop_file(const std::shared_ptr<SegmentFile>& file) {
   shared_.with([&](Shared& shared) {
     std::erase(shared.files, file);
     std::erase(shared.dirty, file);
+    std::erase_if(shared.seals, [&](const Seal& seal) { return seal.file == file; });
   });
 }
 
@@ -109,7 +114,7 @@ Result<Sequence> Core::sync_in_turn() {
   shared_.with([&](Shared& shared) { dirty.swap(shared.dirty); });
   const auto failed = [&](Error& why) -> Result<Sequence> {
     if (removed_) return storage_error("The channel was removed.");
-    if (why.os_error != EMFILE && why.os_error != ENFILE) {
+    if (!is_out_of_handles(why)) {
       return std::unexpected(fail_for_good(std::move(why)));
     }
     // Nothing reached the disk yet and nothing is lost: the next sync does it all.
@@ -122,8 +127,10 @@ Result<Sequence> Core::sync_in_turn() {
     return std::unexpected(std::move(why));
   };
   if (auto done = sync_channel_file(); !done) return failed(done.error());
+  if (auto done = seal_pending(); !done) return failed(done.error());
   for (const std::shared_ptr<SegmentFile>& file : dirty) {
     // Before the sync: a write from here on makes the segment dirty again.
+    if (is_dropped(*file)) continue;
     file->dirty = false;
     auto opened = open(*file);
     if (!opened) return failed(opened.error());
@@ -140,17 +147,28 @@ Result<Sequence> Core::sync_in_turn() {
 }
 
 bool Core::needs_sync() {
-  return names_dirty || channel_dirty ||
-         shared_.with([](Shared& shared) { return !shared.dirty.empty(); });
+  return names_dirty || channel_dirty || shared_.with([](Shared& shared) {
+    return !shared.dirty.empty() || !shared.seals.empty();
+  });
 }
 
 void Core::note_synced(Sequence end) {
   sync_turn_.with([&] {
     names_dirty = channel_dirty = false;
     std::vector<std::shared_ptr<SegmentFile>> dirty;
-    shared_.with([&](Shared& shared) { dirty.swap(shared.dirty); });
+    shared_.with([&](Shared& shared) {
+      dirty.swap(shared.dirty);
+      shared.seals.clear();  // the checkpoint that follows vouches for them
+    });
     for (const auto& file : dirty) file->dirty = false;
     synced_end = std::max(synced_end.load(), end.value());
+  });
+}
+
+bool Core::is_dropped(const SegmentFile& file) {
+  return shared_.with([&](Shared& shared) {
+    return std::ranges::none_of(shared.files,
+                                [&](const auto& held) { return held.get() == &file; });
   });
 }
 
@@ -161,48 +179,70 @@ Result<void> Core::sync_channel_file() {
   return (*file)->sync();
 }
 
-void Core::seal(const std::shared_ptr<SegmentFile>& file, IndexFile index,
-                const std::shared_ptr<const Index>& blocks) {
-  if (removed_) return;
-  auto opened = open(*file);
-  if (!opened) return;  // it stays dirty, the next sync tells
+void Core::add_seal(Seal seal) {
+  shared_.with([&](Shared& shared) { shared.seals.push_back(std::move(seal)); });
+}
+
+void Core::run_seals() {
+  sync_turn_.with([&] {
+    if (!owns_files()) return;
+    auto done = seal_pending();
+    if (!done && !removed_ && !is_out_of_handles(done.error()))
+      fail_for_good(std::move(done.error()));
+  });
+}
+
+Result<void> Core::seal_pending() {
+  std::vector<Seal> seals;
+  shared_.with([&](Shared& shared) { seals.swap(shared.seals); });
+  for (auto next = seals.begin(); next != seals.end(); ++next) {
+    if (auto done = seal(*next); !done) {
+      for (; next != seals.end(); ++next) add_seal(std::move(*next));
+      return done;
+    }
+  }
+  return {};
+}
+
+Result<void> Core::seal(Seal& seal) {
+  if (is_dropped(*seal.file)) return {};
+  IndexFile& index = seal.index;
+  auto opened = open(*seal.file);
+  if (!opened) return std::unexpected(std::move(opened.error()));
   if (auto done = (*opened)->truncate(index.size); !done) {
     logger("log").warn("Could not free what was reserved behind a segment. why=\"{}\"",
                        done.error().detail);
   }
-  const auto synced = sync_turn_.with([&] { return (*opened)->sync(); });
-  if (!synced) {
-    if (!removed_) fail_for_good(synced.error());
-    return;
-  }
+  if (auto done = (*opened)->sync(); !done) return done;
   index.sealed = true;
-  if (blocks != nullptr) index.blocks = *blocks;
-  if (blocks == nullptr || index.blocks.empty() || index.blocks.front().position != 0) {
+  if (seal.blocks != nullptr) index.blocks = *seal.blocks;
+  if (index.blocks.empty() || index.blocks.front().position != 0) {
     auto rebuilt = rebuild_index(**opened, index.size, index.base, index_interval);
-    if (!rebuilt) return;
+    if (!rebuilt) return {};  // whoever reads there is told
     index.blocks = std::move(rebuilt->blocks);
   }
   write_index(store().files, path(index_name(index.base)), index, true);
+  names_dirty = true;
+  return {};
 }
 
 void Core::remove_files(const std::vector<std::shared_ptr<SegmentFile>>& files) {
-  if (removed_) return;
-  // The start first: a power cut must never leave a log that begins before its first file.
-  const auto synced = sync_turn_.with([&] {
+  sync_turn_.with([&] {
+    if (removed_) return;
+    // The start first: a power cut must never leave a log that begins before its first file.
     channel_dirty = true;
-    return sync_channel_file();
-  });
-  if (!synced) {
-    if (!removed_) fail_for_good(synced.error());
-    return;
-  }
-  for (const std::shared_ptr<SegmentFile>& file : files) {
-    for (const std::string& name : {segment_name(file->base), index_name(file->base)}) {
-      if (auto gone = store().files.remove(path(name)); !gone) {
-        logger("log").warn("Could not remove a trimmed segment. why=\"{}\"", gone.error().detail);
+    if (auto synced = sync_channel_file(); !synced) {
+      if (!removed_) fail_for_good(std::move(synced.error()));
+      return;
+    }
+    for (const std::shared_ptr<SegmentFile>& file : files) {
+      for (const std::string& name : {segment_name(file->base), index_name(file->base)}) {
+        if (auto gone = store().files.remove(path(name)); !gone) {
+          logger("log").warn("Could not remove a trimmed segment. why=\"{}\"", gone.error().detail);
+        }
       }
     }
-  }
+  });
 }
 
 Result<void> Core::load(const Miss& miss) {

@@ -73,7 +73,14 @@ class Core : public std::enable_shared_from_this<Core> {
   [[nodiscard]] std::string directory() const;
   [[nodiscard]] std::string path(std::string_view name) const;
 
+  struct Seal {
+    std::shared_ptr<SegmentFile> file;
+    IndexFile index;                      // without the blocks
+    std::shared_ptr<const Index> blocks;  // incomplete or nullptr: made from the headers
+  };
+
   std::shared_ptr<SegmentFile> make_file(Sequence base);
+  void add_seal(Seal seal);
   void drop_file(const std::shared_ptr<SegmentFile>& file);
   Result<std::shared_ptr<File>> open(SegmentFile& file, OpenMode mode = OpenMode::kReadWrite);
   void mark_dirty(const std::shared_ptr<SegmentFile>& file);
@@ -95,9 +102,10 @@ class Core : public std::enable_shared_from_this<Core> {
   void note_synced(Sequence end);
   Result<void> sync_channel_file();
   Result<void> load(const Miss& miss);
-  /// After a roll: frees what was reserved, syncs the segment and writes its index.
-  void seal(const std::shared_ptr<SegmentFile>& file, IndexFile index,
-            const std::shared_ptr<const Index>& blocks);
+  /// Full segments whose seal is due: what was reserved is freed, the segment synced, its index
+  /// written and synced with the mark that this is done. A sync does it before anything else, so
+  /// that records in a later segment are durable only behind a sealed one.
+  void run_seals();
   /// After a trim: the new start becomes durable, then the files go.
   void remove_files(const std::vector<std::shared_ptr<SegmentFile>>& files);
 
@@ -118,10 +126,14 @@ class Core : public std::enable_shared_from_this<Core> {
     std::vector<std::shared_ptr<SegmentFile>> files;
     std::vector<std::shared_ptr<SegmentFile>> dirty;
     std::vector<Loaded> loaded;
+    std::vector<Seal> seals;
     std::uint32_t next_ordinal = 0;
     Error why;
   };
   Result<Sequence> sync_in_turn();
+  [[nodiscard]] bool is_dropped(const SegmentFile& file);
+  Result<void> seal_pending();
+  Result<void> seal(Seal& seal);
   Result<void> load_pages(const std::shared_ptr<SegmentFile>& file, std::uint64_t position,
                           std::uint64_t size);
   Result<void> load_index(const std::shared_ptr<SegmentFile>& file, std::uint64_t end);

@@ -20,7 +20,6 @@ class Recovery {
   Recovery(Core& core, const LogOptions& options, std::optional<SavedChannel> saved)
       : core_(core),
         files_(core.store().files),
-        options_(options),
         interval_(
             static_cast<std::uint64_t>(std::max<std::int64_t>(options.index_interval_bytes, 1))),
         saved_(std::move(saved)) {}
@@ -58,7 +57,6 @@ class Recovery {
 
   Core& core_;
   FileSystem& files_;
-  const LogOptions& options_;
   const std::uint64_t interval_;
   std::optional<SavedChannel> saved_;
   Layout layout_;  // of the chosen checkpoint
@@ -281,10 +279,10 @@ Result<bool> Recovery::judge_tail(Segment& segment, File& file, std::uint64_t si
   if (result_.checkpoint && result_.checkpoint->upto > scanned.next) {
     return damaged(segment.base(), scanned.valid_end, why + ", below the last checkpoint");
   }
-  // In an earlier segment a missing tail is what a power cut right after a roll leaves: not yet
-  // synced, never promised.
+  // In an earlier segment a missing tail is what a power cut right after a roll leaves. Nothing
+  // behind it was promised: whatever makes later segments durable seals this one first.
   const bool joins = next && scanned.next == *next;
-  if (next && !joins && (options_.ack_after_sync || was_sealed(segment))) {
+  if (next && !joins && (was_sealed(segment))) {
     return damaged(segment.base(), scanned.valid_end, why + ", and later segments follow");
   }
   if (!whole) {
@@ -314,21 +312,25 @@ void Recovery::drop_stale_index(const Segment& segment) {
   (void)files_.remove(path);
 }
 
-/// A complete segment without a sound index file: the scan has made it.
+/// A complete segment without a sound index file, or not known to be synced.
 void Recovery::keep_index(const Segment& segment) {
-  const std::string path = core_.path(index_name(segment.base()));
-  if (const auto bytes = read_file(files_, path, 64 << 20)) {
+  const auto bytes = read_file(files_, core_.path(index_name(segment.base())), 64 << 20);
+  if (bytes) {
     const auto stored = decode_index(*bytes);
-    if (stored && stored->base == segment.base() && stored->end == segment.end &&
+    if (stored && stored->sealed && stored->base == segment.base() && stored->end == segment.end &&
         stored->size == segment.size) {
       return;
     }
   }
-  if (segment.indexed_from != 0) return;  // a reader that needs it has it rebuilt
-  write_index(files_, path,
-              {segment.base(), segment.end, segment.size, segment.first_timestamp,
-               segment.max_timestamp, false, *segment.index},
-              false);
+  core_.add_seal({segment.file,
+                  {segment.base(),
+                   segment.end,
+                   segment.size,
+                   segment.first_timestamp,
+                   segment.max_timestamp,
+                   true,
+                   {}},
+                  segment.indexed_from == 0 ? segment.index : nullptr});
 }
 
 Result<void> Recovery::cut(Segment& segment, File& file, std::uint64_t size,

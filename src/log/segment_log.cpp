@@ -137,9 +137,8 @@ Result<void> SegmentLog::roll(Sequence base) {
     keep_index(full.ordinal());
     IndexFile index{full.base(),        full.end, full.size, full.first_timestamp,
                     full.max_timestamp, true,     {}};
-    core_->store().helpers.post(
-        [core = core_, sealed = full.file, index = std::move(index),
-         blocks = full.index]() mutable { core->seal(sealed, std::move(index), blocks); });
+    core_->add_seal({full.file, std::move(index), full.index});
+    core_->store().helpers.post([core = core_] { core->run_seals(); });
   }
   Segment& tail = segments_.emplace_back();
   tail.file = std::move(file);

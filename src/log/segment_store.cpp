@@ -179,6 +179,9 @@ Result<Opened> SegmentStore::open(const ChannelId& id, ChannelHandle handle, Lea
     core->staged_end = recovered->state.end.value();
     if (auto synced = core->sync(); !synced) return std::unexpected(std::move(synced.error()));
   }
+  if (core->needs_sync()) {
+    context_->helpers.post([core] { core->run_seals(); });
+  }
   std::string detail = std::move(opened.report.detail);
   opened.report = std::move(recovered->report);
   opened.report.detail = std::move(detail) + opened.report.detail;

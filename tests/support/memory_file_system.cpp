@@ -38,7 +38,9 @@ struct MemoryFileSystem::Node {
   bool is_directory = false;
   Buffer data, durable;
   std::vector<Change> unsynced;
-  std::map<std::string, NodePtr> children, durable_children;
+  using Entries = std::map<std::string, NodePtr>;  // nullptr in a change: removed
+  Entries children, durable_children;
+  std::vector<Entries> renamed;  // changes since the last sync of this directory, each at once
   bool cold = false;
   std::set<std::uint64_t> warm;  // pages, while cold
 
@@ -51,6 +53,17 @@ struct MemoryFileSystem::Node {
     if (to.size() < end) to.resize(end);
     std::ranges::copy(Bytes(change.bytes).first(keep),
                       to.begin() + static_cast<std::ptrdiff_t>(change.position));
+  }
+  static void set_entry(Entries& entries, const std::string& name, const NodePtr& child) {
+    if (child == nullptr) {
+      entries.erase(name);
+    } else {
+      entries[name] = child;
+    }
+  }
+  void change_entries(const Entries& what) {
+    for (const auto& [name, child] : what) set_entry(children, name, child);
+    renamed.push_back(what);
   }
   void change(Change what) {
     apply(data, what, what.bytes.size());
@@ -217,6 +230,15 @@ Result<void> MemoryFileSystem::step(Operation kind, const char* what, const std:
 
 void MemoryFileSystem::cut(Node& node, const std::string& path, const PowerCut& survives) {
   if (node.is_directory) {
+    std::size_t keep = 0;
+    if (survives.keep_names && !node.renamed.empty()) {
+      keep = std::min(survives.keep_names(path, node.renamed.size()), node.renamed.size());
+    }
+    for (std::size_t i = 0; i < keep; ++i) {
+      for (const auto& [name, child] : node.renamed[i])
+        Node::set_entry(node.durable_children, name, child);
+    }
+    node.renamed.clear();
     node.children = node.durable_children;
     for (auto& [name, child] : node.children) cut(*child, path + "/" + name, survives);
     return;
@@ -333,12 +355,13 @@ MemoryFileSystem::NodePtr MemoryFileSystem::make_directories(const std::string& 
   for (std::size_t at = 0; at < path.size();) {
     const std::size_t slash = std::min(path.find('/', at), path.size());
     if (slash > at) {
-      NodePtr& child = node->children[path.substr(at, slash - at)];
-      if (child == nullptr) {
-        child = std::make_shared<Node>();
+      const std::string name = path.substr(at, slash - at);
+      if (!node->children.contains(name)) {
+        const auto child = std::make_shared<Node>();
         child->is_directory = true;
+        node->change_entries({{name, child}});
       }
-      node = child;
+      node = node->children[name];
     }
     at = slash + 1;
   }
@@ -353,7 +376,8 @@ Result<std::unique_ptr<File>> MemoryFileSystem::open(const std::string& path, Op
   if (node == nullptr) {
     const NodePtr directory = parent_of(path);
     if (mode != OpenMode::kCreate || directory == nullptr) return failed("open", path, ENOENT);
-    node = directory->children[name_of(path)] = std::make_shared<Node>();
+    node = std::make_shared<Node>();
+    directory->change_entries({{name_of(path), node}});
   }
   return std::make_unique<OpenFile>(*this, node, path, mode != OpenMode::kRead);
 }
@@ -387,15 +411,23 @@ Result<void> MemoryFileSystem::rename(const std::string& from, const std::string
   const NodePtr node = find(from);
   const NodePtr target = parent_of(to);
   if (node == nullptr || target == nullptr) return failed("rename", from, ENOENT);
-  parent_of(from)->children.erase(name_of(from));
-  target->children[name_of(to)] = node;
+  const NodePtr source = parent_of(from);
+  if (source == target) {
+    target->change_entries({{name_of(from), nullptr}, {name_of(to), node}});
+  } else {
+    source->change_entries({{name_of(from), nullptr}});
+    target->change_entries({{name_of(to), node}});
+  }
   return {};
 }
 
 Result<void> MemoryFileSystem::remove(const std::string& path) {
   const std::lock_guard hold(mutex_);
   if (auto ready = step(kRemove, "remove", path); !ready) return ready;
-  if (const NodePtr directory = parent_of(path)) directory->children.erase(name_of(path));
+  const NodePtr directory = parent_of(path);
+  if (directory != nullptr && directory->children.contains(name_of(path))) {
+    directory->change_entries({{name_of(path), nullptr}});
+  }
   return {};
 }
 
@@ -409,6 +441,7 @@ Result<void> MemoryFileSystem::sync_directory(const std::string& path) {
   const NodePtr node = find(path);
   if (node == nullptr || !node->is_directory) return failed("open the directory", path, ENOENT);
   node->durable_children = node->children;
+  node->renamed.clear();
   return {};
 }
 
@@ -423,6 +456,7 @@ void MemoryFileSystem::sync(Node& node) {
   node.durable = node.data;
   node.unsynced.clear();
   node.durable_children = node.children;
+  node.renamed.clear();
   for (auto& [name, child] : node.children) sync(*child);
 }
 

@@ -49,6 +49,8 @@ class MemoryFileSystem final : public FileSystem {
     std::function<std::size_t(std::string_view path, std::size_t unsynced)> keep_writes;
     /// How many bytes of the last surviving write do.
     std::function<std::size_t(std::size_t bytes)> keep_bytes;
+    /// How many of a directory's unsynced changes of entries survive, the oldest first.
+    std::function<std::size_t(std::string_view path, std::size_t unsynced)> keep_names;
   };
 
   MemoryFileSystem();

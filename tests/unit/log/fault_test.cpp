@@ -193,12 +193,15 @@ void check(World& world, const Promise& promise, bool power_cut, const std::stri
   EXPECT_EQ(next->base_offset, marks.staged_end);
 }
 
+enum Names : std::uint64_t { kSomeNames, kAllNames };  // that a power cut leaves
+
 struct Mode {
   const char* name;
   bool ack_after_sync;
   Disk::Fault fault;
   bool power_cut;
   bool late_helpers = false;
+  Names names = kSomeNames;
 };
 
 void sweep(const Mode& mode) {
@@ -220,11 +223,14 @@ void sweep(const Mode& mode) {
       if (!fired) return;
     }
     if (mode.power_cut) {
-      std::mt19937_64 random(at);
+      std::mt19937_64 random(at * 7 + mode.names);
       world.helpers.forget();
       world.disk.power_cut(
           {[&](std::string_view, std::size_t writes) { return random() % (writes + 1); },
-           [&](std::size_t bytes) { return random() % (bytes + 1); }});
+           [&](std::size_t bytes) { return random() % (bytes + 1); },
+           [&](std::string_view, std::size_t changes) {
+             return mode.names == kAllNames ? changes : random() % (changes + 1);
+           }});
       // A directory whose making was never synced is gone; the server makes it again.
       (void)world.disk.create_directories("/data");
     }
@@ -251,15 +257,21 @@ TEST(Faults, KilledAtAnyStep) {
   sweep({"kill", false, {.error = EIO, .sticky = true}, false});
 }
 TEST(Faults, PowerCutAtAnyStep) {
-  sweep({"power cut", false, {.error = EIO, .sticky = true}, true});
+  for (const Names names : {kSomeNames, kAllNames}) {
+    sweep({"power cut", false, {.error = EIO, .sticky = true}, true, false, names});
+  }
 }
 TEST(Faults, PowerCutAtAnyStepWithAcksAfterSync) {
-  sweep({"power cut, acks after sync", true, {.error = EIO, .sticky = true}, true});
+  for (const Names names : {kSomeNames, kAllNames}) {
+    sweep({"power cut, acks after sync", true, {.error = EIO, .sticky = true}, true, false, names});
+  }
 }
 
 TEST(Faults, PowerCutAtAnyStepWhileTheHelpersAreLate) {
   for (const bool sync : {false, true}) {
-    sweep({"power cut, late helpers", sync, {.error = EIO, .sticky = true}, true, true});
+    for (const Names names : {kSomeNames, kAllNames}) {
+      sweep({"power cut, late helpers", sync, {.error = EIO, .sticky = true}, true, true, names});
+    }
   }
 }
 TEST(Faults, KilledAtAnyStepWhileTheHelpersAreLate) {
