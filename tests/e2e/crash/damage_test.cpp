@@ -1,6 +1,7 @@
-// What a crash or a bad disk leaves behind: torn tails are cut with a warning and nothing before them is lost; a bit
-// that flipped in the middle makes its partition answer KAFKA_STORAGE_ERROR, beside others that work, until it is
-// put right; files beside the log that are missing or damaged are made again.
+// What a crash or a bad disk leaves behind: torn tails are cut with a warning and nothing before
+// them is lost; a bit that flipped in the middle makes its partition answer KAFKA_STORAGE_ERROR,
+// beside others that work, until it is put right; files beside the log that are missing or damaged
+// are made again.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -36,16 +37,21 @@ std::vector<std::size_t> batch_starts(const std::string& segment) {
   std::vector<std::size_t> starts{0};
   while (starts.back() + 12 <= segment.size()) {
     std::size_t length = 0;
-    for (std::size_t i = 8; i < 12; ++i) length = length << 8 | static_cast<unsigned char>(segment[starts.back() + i]);
+    for (std::size_t i = 8; i < 12; ++i)
+      length = length << 8 | static_cast<unsigned char>(segment[starts.back() + i]);
     starts.push_back(starts.back() + 12 + length);
   }
   return starts;
 }
 
-void flip(std::string& bytes, std::size_t at) { bytes.at(at) = static_cast<char>(bytes[at] ^ 0x10); }
+void flip(std::string& bytes, std::size_t at) {
+  bytes.at(at) = static_cast<char>(bytes[at] ^ 0x10);
+}
 
-/// `count` more records of "load" 1 for each partition in batches of kPerBatch, numbered by `content`, acknowledged.
-void append(const std::string& address, const std::string& topic, Content& content, std::size_t count) {
+/// `count` more records of "load" 1 for each partition in batches of kPerBatch, numbered by
+/// `content`, acknowledged.
+void append(const std::string& address, const std::string& topic, Content& content,
+            std::size_t count) {
   Producer producer(address, {{"enable.idempotence", "true"},
                               {"batch.num.messages", std::to_string(kPerBatch)},
                               {"linger.ms", "50"}});
@@ -57,7 +63,8 @@ void append(const std::string& address, const std::string& topic, Content& conte
                 RD_KAFKA_RESP_ERR_NO_ERROR);
     }
   }
-  for (const Delivery& delivery : producer.flush()) ASSERT_EQ(delivery.error, RD_KAFKA_RESP_ERR_NO_ERROR);
+  for (const Delivery& delivery : producer.flush())
+    ASSERT_EQ(delivery.error, RD_KAFKA_RESP_ERR_NO_ERROR);
 }
 
 // With acks after the write (false) and after the sync (true).
@@ -83,14 +90,16 @@ class Damage : public testing::TestWithParam<bool> {
   }
   void expect_content() {
     const Content read = read_topic(broker_.address(), "t", static_cast<int>(content_.size()));
-    for (std::size_t p = 0; p < content_.size(); ++p) EXPECT_TRUE(read[p] == content_[p]) << "partition " << p;
+    for (std::size_t p = 0; p < content_.size(); ++p)
+      EXPECT_TRUE(read[p] == content_[p]) << "partition " << p;
   }
 
   BrokerProcess broker_;
   Content content_;
 };
-INSTANTIATE_TEST_SUITE_P(Acks, Damage, testing::Bool(),
-                         [](const auto& synced) { return synced.param ? "AfterSync" : "AfterWrite"; });
+INSTANTIATE_TEST_SUITE_P(Acks, Damage, testing::Bool(), [](const auto& synced) {
+  return synced.param ? "AfterSync" : "AfterWrite";
+});
 
 using Edit = std::function<void(std::string&)>;
 
@@ -98,14 +107,18 @@ using Edit = std::function<void(std::string&)>;
 std::string next_batch(const std::string& segment) {
   const auto starts = batch_starts(segment);
   std::string batch = segment.substr(starts[starts.size() - 2]);
-  for (std::size_t i = 0, offset = kRecords; i < 8; ++i, offset >>= 8) batch[7 - i] = static_cast<char>(offset & 0xff);
+  for (std::size_t i = 0, offset = kRecords; i < 8; ++i, offset >>= 8)
+    batch[7 - i] = static_cast<char>(offset & 0xff);
   return batch;
 }
 
 TEST_P(Damage, TornTailsAreCutWithAWarningAndNothingBeforeThem) {
   const std::vector<std::pair<const char*, Edit>> edits{
       {"nothing", [](std::string&) {}},
-      {"noise", [](std::string& bytes) { bytes += std::string("\x01\xfe\x33noise", 8) + std::string(1'000, '\x5a'); }},
+      {"noise",
+       [](std::string& bytes) {
+         bytes += std::string("\x01\xfe\x33noise", 8) + std::string(1'000, '\x5a');
+       }},
       {"zeros", [](std::string& bytes) { bytes += std::string(4'096, '\0'); }},
       {"a part of a header", [](std::string& bytes) { bytes += next_batch(bytes).substr(0, 40); }},
       {"a part of a batch", [](std::string& bytes) { bytes += next_batch(bytes).substr(0, 100); }},
@@ -161,8 +174,9 @@ TEST_P(Damage, AFlippedBitInTheMiddleStopsItsPartitionOnlyAndSkipsNothing) {
     const char* what;
     std::size_t at;  // in the batch
   };
-  const std::vector<Flip> flips{{"base offset", 7},    {"length", 10},         {"magic", 16},  {"checksum", 18},
-                                {"attributes", 22},    {"last offset delta", 26}, {"count", 60}, {"payload", 80}};
+  const std::vector<Flip> flips{{"base offset", 7}, {"length", 10},     {"magic", 16},
+                                {"checksum", 18},   {"attributes", 22}, {"last offset delta", 26},
+                                {"count", 60},      {"payload", 80}};
   const int sound = static_cast<int>(flips.size());
   make_topic(sound + 1);
   broker_.kill9();
@@ -183,10 +197,13 @@ TEST_P(Damage, AFlippedBitInTheMiddleStopsItsPartitionOnlyAndSkipsNothing) {
       const std::string what = flips[static_cast<std::size_t>(p)].what;
       EXPECT_EQ(raw.list_offsets_error("t", p, -1), kStorageError) << what;
       EXPECT_EQ(raw.list_offsets_error("t", p, -2), kStorageError) << what;
-      for (const std::int64_t offset : {0, 100, 199, 200}) EXPECT_EQ(raw.fetch_error("t", p, offset), kStorageError) << what;
+      for (const std::int64_t offset : {0, 100, 199, 200})
+        EXPECT_EQ(raw.fetch_error("t", p, offset), kStorageError) << what;
       EXPECT_EQ(producer.deliver({.topic = "t", .partition = p, .value = "v"}).error,
-                RD_KAFKA_RESP_ERR_KAFKA_STORAGE_ERROR) << what;
-      const auto lines = broker_.log_lines("channel=" + broker_.channel("t", p).filename().string() + " ");
+                RD_KAFKA_RESP_ERR_KAFKA_STORAGE_ERROR)
+          << what;
+      const auto lines =
+          broker_.log_lines("channel=" + broker_.channel("t", p).filename().string() + " ");
       ASSERT_FALSE(lines.empty()) << what;
       EXPECT_THAT(lines.back(), HasSubstr(" error "));
       EXPECT_THAT(lines.back(), HasSubstr(broker_.active_segment("t", p).filename().string()));
@@ -199,7 +216,8 @@ TEST_P(Damage, AFlippedBitInTheMiddleStopsItsPartitionOnlyAndSkipsNothing) {
     EXPECT_THAT(consumer.read_to_end(), SizeIs(kRecords));
   }
   EXPECT_EQ(broker_.terminate(), 0);
-  for (std::size_t p = 0; p < flips.size(); ++p) {  // nothing was touched: a repair brings everything back
+  for (std::size_t p = 0; p < flips.size();
+       ++p) {  // nothing was touched: a repair brings everything back
     edit(static_cast<int>(p), [&](std::string& bytes) {
       EXPECT_EQ(bytes.size(), originals[p].size()) << flips[p].what;
       bytes = originals[p];
@@ -216,8 +234,10 @@ std::vector<std::vector<fs::path>> files_beside(const fs::path& channel) {
     for (const auto& entry : fs::directory_iterator(directory)) {
       const fs::path& path = entry.path();
       if (!entry.is_regular_file() || path.extension() == ".log") continue;
-      if (path.extension() == ".kindex") groups.front().push_back(path);
-      else groups.push_back({path});
+      if (path.extension() == ".kindex")
+        groups.front().push_back(path);
+      else
+        groups.push_back({path});
     }
   }
   return groups;
@@ -234,15 +254,19 @@ void damage(const fs::path& file, const std::string& how) {
 class BesideTheLog : public Damage {
  protected:
   void end(bool clean) {
-    if (clean) EXPECT_EQ(broker_.terminate(), 0);
-    else broker_.kill9();
+    if (clean)
+      EXPECT_EQ(broker_.terminate(), 0);
+    else
+      broker_.kill9();
   }
 };
-INSTANTIATE_TEST_SUITE_P(Acks, BesideTheLog, testing::Values(false), [](const auto&) { return "AfterWrite"; });
+INSTANTIATE_TEST_SUITE_P(Acks, BesideTheLog, testing::Values(false),
+                         [](const auto&) { return "AfterWrite"; });
 
 TEST_P(BesideTheLog, FilesThatAreDamagedAreMadeAgain) {
   make_topic(1, {{"segment.bytes", "1048576"}});
-  for (int i = 0; i < 4; ++i) append(broker_.address(), "t", content_, 2'000);  // several segments with indexes
+  for (int i = 0; i < 4; ++i)
+    append(broker_.address(), "t", content_, 2'000);  // several segments with indexes
   end(true);
   restart();
   int damaged = 0;
@@ -252,7 +276,8 @@ TEST_P(BesideTheLog, FilesThatAreDamagedAreMadeAgain) {
       for (const auto& group : files_beside(broker_.channel("t", 0))) {
         if (group.empty()) continue;
         for (const fs::path& file : group) damage(file, how);
-        SCOPED_TRACE(group.back().filename().string() + " " + how + (clean ? " after a clean stop" : " after a kill"));
+        SCOPED_TRACE(group.back().filename().string() + " " + how +
+                     (clean ? " after a clean stop" : " after a kill"));
         restart();
         expect_content();
         ++damaged;

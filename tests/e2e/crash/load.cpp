@@ -21,15 +21,18 @@ Settings settings_for(Promise promise) {
 }  // namespace
 
 std::string load_value(int id, std::int32_t partition, std::size_t n) {
-  std::string value = std::to_string(id) + "/" + std::to_string(partition) + "/" + std::to_string(n) + "/";
+  std::string value =
+      std::to_string(id) + "/" + std::to_string(partition) + "/" + std::to_string(n) + "/";
   const std::size_t size = value.size() + n * 7919 % 600;
-  for (std::size_t at = value.size(); at < size; ++at) value += static_cast<char>('!' + (n * 31 + at * 17) % 90);
+  for (std::size_t at = value.size(); at < size; ++at)
+    value += static_cast<char>('!' + (n * 31 + at * 17) % 90);
   return value;
 }
 
 LoadNumber parse_load_value(const std::string& value) {
   LoadNumber found;
-  if (std::sscanf(value.c_str(), "%d/%d/%zu/", &found.id, &found.partition, &found.n) != 3) return {};
+  if (std::sscanf(value.c_str(), "%d/%d/%zu/", &found.id, &found.partition, &found.n) != 3)
+    return {};
   if (value != load_value(found.id, found.partition, found.n)) return {};
   return found;
 }
@@ -38,7 +41,9 @@ Load::Load(const std::string& address, LoadOptions options)
     : options_(std::move(options)),
       sent_(static_cast<std::size_t>(options_.partitions)),
       producer_(address, settings_for(options_.promise)) {
-  producer_.on_delivery = [this](std::size_t tag, const Delivery& delivery) { on_delivery(tag, delivery); };
+  producer_.on_delivery = [this](std::size_t tag, const Delivery& delivery) {
+    on_delivery(tag, delivery);
+  };
   thread_ = std::thread([this] { run(); });
 }
 
@@ -57,12 +62,13 @@ void Load::run() {
       const std::size_t n = sent_[partition].size();
       sent_[partition].push_back({});
       const auto index = static_cast<std::int32_t>(partition);
-      const Record record{.topic = options_.topic, .partition = index, .value = load_value(options_.id, index, n)};
+      const Record record{
+          .topic = options_.topic, .partition = index, .value = load_value(options_.id, index, n)};
       const auto error = producer_.send(record, n * partitions + partition);
       if (error != RD_KAFKA_RESP_ERR_NO_ERROR) sent_[partition].back().error = error;
     }
     producer_.poll();
-    std::this_thread::sleep_for(milliseconds(2));
+    std::this_thread::sleep_for(milliseconds(4));
   }
 }
 

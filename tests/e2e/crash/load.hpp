@@ -1,5 +1,6 @@
-// A producer in a thread of its own that numbers what it sends to each partition of a topic and keeps what became of
-// each record. Construct, let it run, finish(), then look at sent(); acknowledged() and failure() at any time.
+// A producer in a thread of its own that numbers what it sends to each partition of a topic and
+// keeps what became of each record. Construct, let it run, finish(), then look at sent();
+// acknowledged() and failure() at any time.
 #pragma once
 
 #include <atomic>
@@ -11,8 +12,10 @@ namespace kanal::e2e {
 
 enum class Promise {
   kExactlyOnce,  // idempotent: every record arrives, once, in order
-  kAtMostOnce,   // acks=all and no retries: what is reported as stored is there; nothing twice; in order
-  kAtLeastOnce,  // acks=all, retries, one request in flight: every record arrives; in order but for repeats
+  kAtMostOnce,   // acks=all and no retries: what is reported as stored is there; nothing twice; in
+                 // order
+  kAtLeastOnce,  // acks=all, retries, one request in flight: every record arrives; in order but for
+                 // repeats
 };
 
 struct LoadOptions {

@@ -100,7 +100,8 @@ void Proxy::accept_one() {
 
 bool Proxy::forward(Pair& pair, bool from_broker) {
   std::array<char, 65536> buffer;  // NOLINT: filled by recv
-  const ssize_t got = ::recv(from_broker ? pair.broker : pair.client, buffer.data(), buffer.size(), 0);
+  const ssize_t got =
+      ::recv(from_broker ? pair.broker : pair.client, buffer.data(), buffer.size(), 0);
   if (got <= 0) return false;
   const auto size = static_cast<std::size_t>(got);
   if (!from_broker) return send_all(pair.broker, buffer.data(), size);

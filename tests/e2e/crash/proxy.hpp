@@ -1,5 +1,6 @@
-// A TCP proxy in front of a broker that can lose its answers: requests still arrive, nothing comes back, until the
-// broker closes the connection. One thread of its own; the calls may come from any other.
+// A TCP proxy in front of a broker that can lose its answers: requests still arrive, nothing comes
+// back, until the broker closes the connection. One thread of its own; the calls may come from any
+// other.
 #pragma once
 
 #include <atomic>
@@ -15,7 +16,8 @@ class Proxy {
   Proxy(int port, int broker_port);
   ~Proxy();
 
-  /// From now on every answer of the connections there are is lost, and of those that come until it is set back.
+  /// From now on every answer of the connections there are is lost, and of those that come until it
+  /// is set back.
   void lose_answers(bool lose) { losing_ = lose; }
   /// Bytes of answers lost so far.
   [[nodiscard]] std::size_t lost() const { return lost_; }

@@ -28,21 +28,27 @@ void put(std::string& out, const std::string& text) {
 template <class T>
 T get(const std::string& bytes, std::size_t at) {
   std::uint64_t value = 0;
-  for (std::size_t i = 0; i < sizeof(T); ++i) value = value << 8 | static_cast<unsigned char>(bytes.at(at + i));
+  for (std::size_t i = 0; i < sizeof(T); ++i)
+    value = value << 8 | static_cast<unsigned char>(bytes.at(at + i));
   return static_cast<T>(value);
 }
 
 }  // namespace
 
-RawClient::RawClient(const std::string& address) : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+RawClient::RawClient(const std::string& address)
+    : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
   sockaddr_in to{};
   to.sin_family = AF_INET;
   to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  to.sin_port = htons(static_cast<std::uint16_t>(std::atoi(address.substr(address.rfind(':') + 1).c_str())));
-  if (::connect(fd_, reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0) throw std::runtime_error("no connection");
+  to.sin_port =
+      htons(static_cast<std::uint16_t>(std::atoi(address.substr(address.rfind(':') + 1).c_str())));
+  if (::connect(fd_, reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0)
+    throw std::runtime_error("no connection");
 }
 
-RawClient::~RawClient() { ::close(fd_); }
+RawClient::~RawClient() {
+  ::close(fd_);
+}
 
 std::string RawClient::call(std::int16_t key, std::int16_t version, const std::string& body) {
   std::string request;
@@ -77,7 +83,8 @@ std::int64_t RawClient::new_producer_id() {
   return get<std::int64_t>(answer, 6);
 }
 
-int RawClient::list_offsets_error(const std::string& topic, std::int32_t partition, std::int64_t time) {
+int RawClient::list_offsets_error(const std::string& topic, std::int32_t partition,
+                                  std::int64_t time) {
   std::string body;
   put(body, std::int32_t{-1});
   put(body, std::int32_t{1});

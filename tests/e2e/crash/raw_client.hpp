@@ -1,5 +1,5 @@
-// A few requests by hand, for what librdkafka does not show: error codes of one partition, producer ids.
-// One blocking connection; a broken one throws std::runtime_error.
+// A few requests by hand, for what librdkafka does not show: error codes of one partition, producer
+// ids. One blocking connection; a broken one throws std::runtime_error.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// What a topic holds, held against what its loads know; and a reader that follows the topics through every restart.
+// What a topic holds, held against what its loads know; and a reader that follows the topics
+// through every restart.
 #pragma once
 
 #include <atomic>

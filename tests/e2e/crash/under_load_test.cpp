@@ -1,10 +1,11 @@
-// A broker that ends again and again while producers of every kind write to it, some of them behind a proxy that
-// loses the last answers before each end: nothing acknowledged is missing, doubled or reordered, offsets are dense, and
-// each start takes less than a second.
+// A broker that ends again and again while producers of every kind write to it, some of them behind
+// a proxy that loses the last answers before each end: nothing acknowledged is missing, doubled or
+// reordered, offsets are dense, and each start takes less than a second.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <set>
 
@@ -25,6 +26,12 @@ constexpr long kMaxStartMs = 1'000 * kSlower, kMaxStopMs = 5'000 * kSlower;
 
 enum class End { kKill, kTerminate };
 
+/// CRASH_ROUNDS=10 runs ten times as many rounds as a test does by itself.
+int rounds(int usual) {
+  const char* factor = std::getenv("CRASH_ROUNDS");
+  return usual * (factor == nullptr ? 1 : std::max(1, std::atoi(factor)));
+}
+
 /// Makes and deletes topics, and knows which must and which must not be there.
 class TopicChurn {
  public:
@@ -38,7 +45,8 @@ class TopicChurn {
     thread_.join();
     const auto topics = admin.metadata().topics;
     for (const std::string& name : made_) EXPECT_TRUE(topics.contains(name)) << name << " was made";
-    for (const std::string& name : deleted_) EXPECT_FALSE(topics.contains(name)) << name << " was deleted";
+    for (const std::string& name : deleted_)
+      EXPECT_FALSE(topics.contains(name)) << name << " was deleted";
     EXPECT_GT(made_.size() + deleted_.size(), 0u);
   }
   [[nodiscard]] std::size_t changes() const { return made_.size() + 2 * deleted_.size(); }
@@ -48,7 +56,8 @@ class TopicChurn {
     Admin admin(address);
     for (int i = 0; !stopping_; ++i) {
       const std::string name = "churn-" + std::to_string(i);
-      if (admin.create({.name = name, .partitions = 2}, milliseconds(1'000)).ok()) made_.insert(name);
+      if (admin.create({.name = name, .partitions = 2}, milliseconds(1'000)).ok())
+        made_.insert(name);
       if (i % 2 == 1 && made_.contains(name)) {
         made_.erase(name);  // from here on it may be there or not, until the answer
         if (admin.remove(name, milliseconds(1'000)).ok()) deleted_.insert(name);
@@ -68,7 +77,8 @@ struct Figures {
   static void print(const char* what, std::vector<double> values) {
     if (values.empty()) return;
     std::ranges::sort(values);
-    std::printf("  %-34s median %7.1f ms, worst %7.1f ms\n", what, values[values.size() / 2], values.back());
+    std::printf("  %-34s median %7.1f ms, worst %7.1f ms\n", what, values[values.size() / 2],
+                values.back());
   }
   void print() const {
     print("start by the daemon's own count", took_ms);
@@ -82,9 +92,7 @@ class UnderLoad : public testing::Test {
   static constexpr int kPartitions = 3;
 
   UnderLoad()
-      : proxy_port_(free_port()),
-        broker_(KANALD, settings()),
-        proxy_(proxy_port_, back_port_) {}
+      : proxy_port_(free_port()), broker_(KANALD, settings()), proxy_(proxy_port_, back_port_) {}
 
   void SetUp() override {
     broker_.start();
@@ -105,12 +113,16 @@ class UnderLoad : public testing::Test {
   std::vector<std::string> settings() {
     const int front = free_port();
     back_port_ = free_port();
-    const auto at = [](const char* name, int port) { return name + ("://127.0.0.1:" + std::to_string(port)); };
+    const auto at = [](const char* name, int port) {
+      return name + ("://127.0.0.1:" + std::to_string(port));
+    };
     return {"listeners=" + at("DIRECT", front) + "," + at("PROXIED", back_port_),
             "advertised_listeners=" + at("DIRECT", front) + "," + at("PROXIED", proxy_port_)};
   }
 
-  [[nodiscard]] std::string proxy_address() const { return "127.0.0.1:" + std::to_string(proxy_port_); }
+  [[nodiscard]] std::string proxy_address() const {
+    return "127.0.0.1:" + std::to_string(proxy_port_);
+  }
 
   void add_load(const std::string& address, const LoadOptions& options) {
     loads_.push_back(std::make_unique<Load>(address, options));
@@ -127,9 +139,11 @@ class UnderLoad : public testing::Test {
 
   /// Every load gets on; then answers get lost, then the broker ends and starts again.
   void round(End end, int jitter_ms) {
-    for (const auto& load : loads_) {
-      const std::size_t before = load->acknowledged();
-      wait_until("load " + std::to_string(load->options().id) + " acknowledged", [&] { return load->acknowledged() >= before + 60; });
+    std::vector<std::size_t> goals;
+    for (const auto& load : loads_) goals.push_back(load->acknowledged() + 40);
+    for (std::size_t i = 0; i < loads_.size(); ++i) {
+      wait_until("load " + std::to_string(loads_[i]->options().id) + " acknowledged",
+                 [&] { return loads_[i]->acknowledged() >= goals[i]; });
     }
     std::this_thread::sleep_for(milliseconds(jitter_ms));
     const std::size_t before = proxy_.lost();
@@ -159,7 +173,8 @@ class UnderLoad : public testing::Test {
       EXPECT_EQ(broker_.start_figure("cut_bytes"), 0);
     }
     RawClient client(broker_.address());
-    for (int i = 0; i < 3; ++i) EXPECT_TRUE(producer_ids_.insert(client.new_producer_id()).second) << "given out twice";
+    for (int i = 0; i < 3; ++i)
+      EXPECT_TRUE(producer_ids_.insert(client.new_producer_id()).second) << "given out twice";
   }
 
   void finish() {
@@ -177,8 +192,10 @@ class UnderLoad : public testing::Test {
       repeats += expect_promise(*load, contents[load->options().topic]);
     }
     EXPECT_EQ(broker_.terminate(), 0);
-    std::printf("  %zu records acknowledged, %zu repeats by producers that repeat, %zu topic changes, %zu answer bytes lost\n",
-                acknowledged, repeats, churn_->changes(), proxy_.lost());
+    std::printf(
+        "  %zu records acknowledged, %zu repeats by producers that repeat, %zu topic changes, %zu "
+        "answer bytes lost\n",
+        acknowledged, repeats, churn_->changes(), proxy_.lost());
     figures_.print();
   }
 
@@ -194,13 +211,13 @@ class UnderLoad : public testing::Test {
 };
 
 TEST_F(UnderLoad, KilledTwentyTimesLosesDoublesAndReordersNothing) {
-  for (int i = 0; i < 20; ++i) round(End::kKill, i * 13 % 40);
+  for (int i = 0; i < rounds(20); ++i) round(End::kKill, i * 13 % 40);
   finish();
 }
 
 // In between a kill: what a clean stop left is then old, and must not be taken for new.
 TEST_F(UnderLoad, TerminatedTenTimesLosesDoublesAndReordersNothing) {
-  for (int i = 0; i < 10; ++i) {
+  for (int i = 0; i < rounds(10); ++i) {
     round(End::kTerminate, i * 13 % 40);
     if (i % 3 == 2) round(End::kKill, i);
   }

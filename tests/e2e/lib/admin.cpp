@@ -17,7 +17,8 @@ class Call {
   Call(rd_kafka_t* handle, rd_kafka_admin_op_t operation, milliseconds timeout)
       : queue_(rd_kafka_queue_new(handle)), options_(rd_kafka_AdminOptions_new(handle, operation)) {
     std::array<char, 256> why{};
-    rd_kafka_AdminOptions_set_request_timeout(options_, static_cast<int>(timeout.count()), why.data(), why.size());
+    rd_kafka_AdminOptions_set_request_timeout(options_, static_cast<int>(timeout.count()),
+                                              why.data(), why.size());
   }
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
@@ -37,7 +38,8 @@ class Call {
   /// The answer, or the outcome that there is none.
   rd_kafka_event_t* wait(Outcome& outcome) {
     event_.reset(rd_kafka_queue_poll(queue_, -1));
-    if (const auto error = rd_kafka_event_error(event_.get()); error != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    if (const auto error = rd_kafka_event_error(event_.get());
+        error != RD_KAFKA_RESP_ERR_NO_ERROR) {
       outcome = {error, rd_kafka_event_error_string(event_.get())};
       return nullptr;
     }
@@ -66,10 +68,11 @@ Outcome Admin::create(const NewTopic& topic, milliseconds timeout) {
   Call call(handle_.get(), RD_KAFKA_ADMIN_OP_CREATETOPICS, timeout);
   if (topic.validate_only) call.validate_only();
   std::array<char, 256> why{};
-  rd_kafka_NewTopic_t* wanted =
-      rd_kafka_NewTopic_new(topic.name.c_str(), topic.partitions, topic.replication, why.data(), why.size());
+  rd_kafka_NewTopic_t* wanted = rd_kafka_NewTopic_new(topic.name.c_str(), topic.partitions,
+                                                      topic.replication, why.data(), why.size());
   if (wanted == nullptr) throw std::runtime_error(why.data());
-  for (const auto& [key, value] : topic.configs) rd_kafka_NewTopic_set_config(wanted, key.c_str(), value.c_str());
+  for (const auto& [key, value] : topic.configs)
+    rd_kafka_NewTopic_set_config(wanted, key.c_str(), value.c_str());
   rd_kafka_CreateTopics(handle_.get(), &wanted, 1, call.options(), call.queue());
   rd_kafka_NewTopic_destroy(wanted);
   Outcome outcome;
@@ -98,8 +101,8 @@ Outcome Admin::remove(const std::string& topic, milliseconds timeout) {
 Outcome Admin::grow(const std::string& topic, int total, milliseconds timeout) {
   Call call(handle_.get(), RD_KAFKA_ADMIN_OP_CREATEPARTITIONS, timeout);
   std::array<char, 256> why{};
-  rd_kafka_NewPartitions_t* wanted =
-      rd_kafka_NewPartitions_new(topic.c_str(), static_cast<std::size_t>(total), why.data(), why.size());
+  rd_kafka_NewPartitions_t* wanted = rd_kafka_NewPartitions_new(
+      topic.c_str(), static_cast<std::size_t>(total), why.data(), why.size());
   rd_kafka_CreatePartitions(handle_.get(), &wanted, 1, call.options(), call.queue());
   rd_kafka_NewPartitions_destroy(wanted);
   Outcome outcome;
@@ -111,7 +114,8 @@ Outcome Admin::grow(const std::string& topic, int total, milliseconds timeout) {
   return first(topics, count);
 }
 
-std::int64_t Admin::delete_records(const std::string& topic, std::int32_t partition, std::int64_t before) {
+std::int64_t Admin::delete_records(const std::string& topic, std::int32_t partition,
+                                   std::int64_t before) {
   Call call(handle_.get(), RD_KAFKA_ADMIN_OP_DELETERECORDS, kPatience);
   rd_kafka_topic_partition_list_t* list = rd_kafka_topic_partition_list_new(1);
   rd_kafka_topic_partition_list_add(list, topic.c_str(), partition)->offset = before;
@@ -122,14 +126,17 @@ std::int64_t Admin::delete_records(const std::string& topic, std::int32_t partit
   Outcome outcome;
   rd_kafka_event_t* event = call.wait(outcome);
   if (event == nullptr) fail("DeleteRecords", outcome.code);
-  const auto* offsets = rd_kafka_DeleteRecords_result_offsets(rd_kafka_event_DeleteRecords_result(event));
-  if (offsets->elems[0].err != RD_KAFKA_RESP_ERR_NO_ERROR) fail("DeleteRecords", offsets->elems[0].err);
+  const auto* offsets =
+      rd_kafka_DeleteRecords_result_offsets(rd_kafka_event_DeleteRecords_result(event));
+  if (offsets->elems[0].err != RD_KAFKA_RESP_ERR_NO_ERROR)
+    fail("DeleteRecords", offsets->elems[0].err);
   return offsets->elems[0].offset;
 }
 
 Settings Admin::describe(const std::string& topic) {
   Call call(handle_.get(), RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS, kPatience);
-  rd_kafka_ConfigResource_t* resource = rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, topic.c_str());
+  rd_kafka_ConfigResource_t* resource =
+      rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, topic.c_str());
   rd_kafka_DescribeConfigs(handle_.get(), &resource, 1, call.options(), call.queue());
   rd_kafka_ConfigResource_destroy(resource);
   Outcome outcome;
@@ -137,8 +144,10 @@ Settings Admin::describe(const std::string& topic) {
   if (event == nullptr) fail("DescribeConfigs", outcome.code);
   std::size_t count = 0;
   const auto* result = rd_kafka_event_DescribeConfigs_result(event);
-  const rd_kafka_ConfigResource_t** resources = rd_kafka_DescribeConfigs_result_resources(result, &count);
-  if (const auto error = rd_kafka_ConfigResource_error(resources[0]); error != RD_KAFKA_RESP_ERR_NO_ERROR) {
+  const rd_kafka_ConfigResource_t** resources =
+      rd_kafka_DescribeConfigs_result_resources(result, &count);
+  if (const auto error = rd_kafka_ConfigResource_error(resources[0]);
+      error != RD_KAFKA_RESP_ERR_NO_ERROR) {
     fail("DescribeConfigs", error);
   }
   Settings values;
@@ -151,7 +160,8 @@ Settings Admin::describe(const std::string& topic) {
 }
 
 ClusterInfo Admin::metadata(const std::string& topic) {
-  rd_kafka_topic_t* named = topic.empty() ? nullptr : rd_kafka_topic_new(handle_.get(), topic.c_str(), nullptr);
+  rd_kafka_topic_t* named =
+      topic.empty() ? nullptr : rd_kafka_topic_new(handle_.get(), topic.c_str(), nullptr);
   const rd_kafka_metadata_t* metadata = nullptr;
   const auto error = rd_kafka_metadata(handle_.get(), topic.empty() ? 1 : 0, named, &metadata,
                                        static_cast<int>(kPatience.count()));
@@ -160,7 +170,8 @@ ClusterInfo Admin::metadata(const std::string& topic) {
   ClusterInfo cluster;
   for (int i = 0; i < metadata->broker_cnt; ++i) {
     const auto& broker = metadata->brokers[i];
-    cluster.brokers.emplace_back(broker.id, std::string(broker.host) + ":" + std::to_string(broker.port));
+    cluster.brokers.emplace_back(broker.id,
+                                 std::string(broker.host) + ":" + std::to_string(broker.port));
   }
   for (int i = 0; i < metadata->topic_cnt; ++i) {
     const auto& entry = metadata->topics[i];

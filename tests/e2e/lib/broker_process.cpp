@@ -85,7 +85,8 @@ void BrokerProcess::start() {
   spawn();
   while (!std::filesystem::exists(ready)) {
     expect_running();
-    if (ms_since(begin) > kStartSeconds * 1000) throw std::runtime_error("kanald does not start\n" + log_tail());
+    if (ms_since(begin) > kStartSeconds * 1000)
+      throw std::runtime_error("kanald does not start\n" + log_tail());
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   start_ms_ = ms_since(begin);
@@ -93,7 +94,7 @@ void BrokerProcess::start() {
 }
 
 void BrokerProcess::spawn() {
-  std::vector<std::string> words{binary_,        "--data-dir", (scratch_ / "data").string(),
+  std::vector<std::string> words{binary_, "--data-dir", (scratch_ / "data").string(),
                                  "--ready-file", (scratch_ / "ready").string()};
   for (const std::string& setting : settings_) words.insert(words.end(), {"--set", setting});
   std::vector<char*> arguments;
@@ -136,7 +137,8 @@ int BrokerProcess::wait_for_end(double seconds) {
   const auto begin = Clock::now();
   int status = 0;
   while (::waitpid(pid_, &status, WNOHANG) != pid_) {
-    if (ms_since(begin) > seconds * 1000) throw std::runtime_error("kanald does not end\n" + log_tail());
+    if (ms_since(begin) > seconds * 1000)
+      throw std::runtime_error("kanald does not end\n" + log_tail());
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   stop_ms_ = ms_since(begin);
@@ -144,10 +146,13 @@ int BrokerProcess::wait_for_end(double seconds) {
   return status;
 }
 
-const std::string& BrokerProcess::address(std::size_t listener) const { return addresses_.at(listener); }
+const std::string& BrokerProcess::address(std::size_t listener) const {
+  return addresses_.at(listener);
+}
 
 std::filesystem::path BrokerProcess::channel(const std::string& topic, int partition) const {
-  const std::string name = "kafka." + topic + (partition == 0 ? "" : "~" + std::to_string(partition));
+  const std::string name =
+      "kafka." + topic + (partition == 0 ? "" : "~" + std::to_string(partition));
   return scratch_ / "data" / "channels" / name;
 }
 
@@ -159,11 +164,14 @@ std::filesystem::path BrokerProcess::active_segment(const std::string& topic, in
   return newest;
 }
 
-std::filesystem::path BrokerProcess::log_file() const { return scratch_ / ("log." + std::to_string(starts_)); }
+std::filesystem::path BrokerProcess::log_file() const {
+  return scratch_ / ("log." + std::to_string(starts_));
+}
 
 std::vector<std::string> BrokerProcess::log_lines(const std::string& part) const {
   auto lines = lines_of(log_file());
-  std::erase_if(lines, [&](const std::string& line) { return line.find(part) == std::string::npos; });
+  std::erase_if(lines,
+                [&](const std::string& line) { return line.find(part) == std::string::npos; });
   return lines;
 }
 
@@ -172,7 +180,8 @@ long BrokerProcess::start_figure(const std::string& key) const {
   for (int tries = 0; tries < 2000; ++tries) {
     for (const std::string& line : log_lines("Serving.")) {
       const auto at = line.find(" " + key + "=");
-      if (at != std::string::npos) return std::strtol(line.c_str() + at + key.size() + 2, nullptr, 10);
+      if (at != std::string::npos)
+        return std::strtol(line.c_str() + at + key.size() + 2, nullptr, 10);
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
@@ -182,7 +191,8 @@ long BrokerProcess::start_figure(const std::string& key) const {
 std::string BrokerProcess::log_tail() const {
   const auto lines = lines_of(log_file());
   std::string tail;
-  for (std::size_t i = lines.size() > 40 ? lines.size() - 40 : 0; i < lines.size(); ++i) tail += "  " + lines[i] + "\n";
+  for (std::size_t i = lines.size() > 40 ? lines.size() - 40 : 0; i < lines.size(); ++i)
+    tail += "  " + lines[i] + "\n";
   return tail;
 }
 

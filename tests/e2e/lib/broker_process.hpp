@@ -1,6 +1,7 @@
-// A kanald of our own: started with a fresh data directory, ended by SIGTERM or SIGKILL, started again on the same
-// port and the same data. One thread uses an object. What goes wrong is thrown with the end of the daemon's log.
-// The process dies with this one; the scratch directory goes with the object, unless KEEP_SCRATCH is set.
+// A kanald of our own: started with a fresh data directory, ended by SIGTERM or SIGKILL, started
+// again on the same port and the same data. One thread uses an object. What goes wrong is thrown
+// with the end of the daemon's log. The process dies with this one; the scratch directory goes with
+// the object, unless KEEP_SCRATCH is set.
 #pragma once
 
 #include <sys/types.h>
@@ -11,8 +12,8 @@
 
 namespace kanal::e2e {
 
-/// A port of 127.0.0.1 that is free now and that the system does not give to outgoing connections: a
-/// broker that comes back finds it free.
+/// A port of 127.0.0.1 that is free now and that the system does not give to outgoing connections:
+/// a broker that comes back finds it free.
 int free_port();
 
 class BrokerProcess {

@@ -12,8 +12,13 @@ Bytes bytes_of(const void* data, std::size_t size) {
 }
 
 Record record_of(const rd_kafka_message_t& message) {
-  Record record{rd_kafka_topic_name(message.rkt), message.partition, bytes_of(message.key, message.key_len),
-                bytes_of(message.payload, message.len), {}, 0, message.offset};
+  Record record{rd_kafka_topic_name(message.rkt),
+                message.partition,
+                bytes_of(message.key, message.key_len),
+                bytes_of(message.payload, message.len),
+                {},
+                0,
+                message.offset};
   record.timestamp = rd_kafka_message_timestamp(&message, &record.timestamp_type);
   rd_kafka_headers_t* headers = nullptr;
   if (rd_kafka_message_headers(&message, &headers) != RD_KAFKA_RESP_ERR_NO_ERROR) return record;
@@ -37,14 +42,18 @@ struct PartitionList {
   }
 };
 
-int to_int(milliseconds time) { return static_cast<int>(time.count()); }
+int to_int(milliseconds time) {
+  return static_cast<int>(time.count());
+}
 
 }  // namespace
 
-Handle connect(rd_kafka_type_t type, rd_kafka_conf_t* conf, const std::string& address, const Settings& settings) {
+Handle connect(rd_kafka_type_t type, rd_kafka_conf_t* conf, const std::string& address,
+               const Settings& settings) {
   std::array<char, 512> why{};
   const auto set = [&](const std::string& key, const std::string& value) {
-    if (rd_kafka_conf_set(conf, key.c_str(), value.c_str(), why.data(), why.size()) != RD_KAFKA_CONF_OK) {
+    if (rd_kafka_conf_set(conf, key.c_str(), value.c_str(), why.data(), why.size()) !=
+        RD_KAFKA_CONF_OK) {
       throw std::runtime_error(why.data());
     }
   };
@@ -65,21 +74,26 @@ void fail(const std::string& what, rd_kafka_resp_err_t error) {
 }
 
 std::int64_t now_ms() {
-  return std::chrono::duration_cast<milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
 }
 
 Producer::Producer(const std::string& address, const Settings& settings) {
   rd_kafka_conf_t* conf = rd_kafka_conf_new();
   rd_kafka_conf_set_opaque(conf, this);
-  rd_kafka_conf_set_dr_msg_cb(conf, [](rd_kafka_t*, const rd_kafka_message_t* message, void* opaque) {
-    static_cast<Producer*>(opaque)->delivered(*message);
-  });
+  rd_kafka_conf_set_dr_msg_cb(conf,
+                              [](rd_kafka_t*, const rd_kafka_message_t* message, void* opaque) {
+                                static_cast<Producer*>(opaque)->delivered(*message);
+                              });
   Settings all{{"linger.ms", "1"}, {"retry.backoff.ms", "20"}};
   for (const auto& [key, value] : settings) all[key] = value;
   handle_ = connect(RD_KAFKA_PRODUCER, conf, address, all);
 }
 
-Producer::~Producer() { rd_kafka_purge(handle_.get(), RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT); }
+Producer::~Producer() {
+  rd_kafka_purge(handle_.get(), RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
+}
 
 void Producer::delivered(const rd_kafka_message_t& message) {
   Delivery delivery{message.err, message.partition, message.offset};
@@ -92,30 +106,39 @@ void Producer::delivered(const rd_kafka_message_t& message) {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wold-style-cast"  // librdkafka's macros
 rd_kafka_resp_err_t Producer::send(const Record& record, std::size_t tag) {
-  rd_kafka_headers_t* headers = record.headers.empty() ? nullptr : rd_kafka_headers_new(record.headers.size());
+  rd_kafka_headers_t* headers =
+      record.headers.empty() ? nullptr : rd_kafka_headers_new(record.headers.size());
   for (const auto& [name, value] : record.headers) {
-    rd_kafka_header_add(headers, name.data(), static_cast<ssize_t>(name.size()), value ? value->data() : nullptr,
+    rd_kafka_header_add(headers, name.data(), static_cast<ssize_t>(name.size()),
+                        value ? value->data() : nullptr,
                         value ? static_cast<ssize_t>(value->size()) : 0);
   }
-  const auto data = [](const Bytes& bytes) { return bytes ? const_cast<char*>(bytes->data()) : nullptr; };
+  const auto data = [](const Bytes& bytes) {
+    return bytes ? const_cast<char*>(bytes->data()) : nullptr;
+  };
   const auto size = [](const Bytes& bytes) { return bytes ? bytes->size() : 0; };
   for (;;) {
     const rd_kafka_resp_err_t error = rd_kafka_producev(
-        handle_.get(), RD_KAFKA_V_TOPIC(record.topic.c_str()), RD_KAFKA_V_PARTITION(record.partition),
-        RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_KEY(data(record.key), size(record.key)),
-        RD_KAFKA_V_VALUE(data(record.value), size(record.value)), RD_KAFKA_V_TIMESTAMP(record.timestamp),
-        RD_KAFKA_V_OPAQUE(reinterpret_cast<void*>(tag)), RD_KAFKA_V_HEADERS(headers), RD_KAFKA_V_END);
+        handle_.get(), RD_KAFKA_V_TOPIC(record.topic.c_str()),
+        RD_KAFKA_V_PARTITION(record.partition), RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
+        RD_KAFKA_V_KEY(data(record.key), size(record.key)),
+        RD_KAFKA_V_VALUE(data(record.value), size(record.value)),
+        RD_KAFKA_V_TIMESTAMP(record.timestamp), RD_KAFKA_V_OPAQUE(reinterpret_cast<void*>(tag)),
+        RD_KAFKA_V_HEADERS(headers), RD_KAFKA_V_END);
     if (error == RD_KAFKA_RESP_ERR__QUEUE_FULL) {
       poll(milliseconds(10));
       continue;
     }
-    if (error != RD_KAFKA_RESP_ERR_NO_ERROR && headers != nullptr) rd_kafka_headers_destroy(headers);
+    if (error != RD_KAFKA_RESP_ERR_NO_ERROR && headers != nullptr)
+      rd_kafka_headers_destroy(headers);
     return error;
   }
 }
 #pragma GCC diagnostic pop
 
-void Producer::poll(milliseconds wait) { rd_kafka_poll(handle_.get(), to_int(wait)); }
+void Producer::poll(milliseconds wait) {
+  rd_kafka_poll(handle_.get(), to_int(wait));
+}
 
 const std::vector<Delivery>& Producer::flush() {
   const auto error = rd_kafka_flush(handle_.get(), to_int(kPatience));
@@ -129,23 +152,23 @@ Delivery Producer::deliver(const Record& record) {
 }
 
 Consumer::Consumer(const std::string& address, const Settings& settings) {
-  Settings all{{"group.id", "unused"},
-               {"enable.auto.commit", "false"},
-               {"enable.partition.eof", "true"},
-               {"auto.offset.reset", "error"},
-               {"check.crcs", "true"},
-               {"fetch.error.backoff.ms", "20"},
+  Settings all{{"group.id", "unused"},           {"enable.auto.commit", "false"},
+               {"enable.partition.eof", "true"}, {"auto.offset.reset", "error"},
+               {"check.crcs", "true"},           {"fetch.error.backoff.ms", "20"},
                {"fetch.wait.max.ms", "100"}};
   for (const auto& [key, value] : settings) all[key] = value;
   handle_ = connect(RD_KAFKA_CONSUMER, rd_kafka_conf_new(), address, all);
   rd_kafka_poll_set_consumer(handle_.get());
 }
 
-Consumer::~Consumer() { rd_kafka_consumer_close(handle_.get()); }
+Consumer::~Consumer() {
+  rd_kafka_consumer_close(handle_.get());
+}
 
 void Consumer::assign(const std::vector<Position>& positions) {
   const PartitionList list;
-  for (const Position& position : positions) list.add(position.topic, position.partition, position.offset);
+  for (const Position& position : positions)
+    list.add(position.topic, position.partition, position.offset);
   assigned_ = positions.size();
   ended_ = 0;
   const auto error = rd_kafka_assign(handle_.get(), list.list);
@@ -175,9 +198,12 @@ std::optional<Record> Consumer::poll(milliseconds wait, rd_kafka_resp_err_t& err
   rd_kafka_message_t* message = rd_kafka_consumer_poll(handle_.get(), to_int(wait));
   if (message == nullptr) return std::nullopt;
   std::optional<Record> record;
-  if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) ++ended_;
-  else if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) record = record_of(*message);
-  else if (message->err != RD_KAFKA_RESP_ERR__TRANSPORT && message->err != RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN) {
+  if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF)
+    ++ended_;
+  else if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR)
+    record = record_of(*message);
+  else if (message->err != RD_KAFKA_RESP_ERR__TRANSPORT &&
+           message->err != RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN) {
     error = message->err;
   }
   rd_kafka_message_destroy(message);
@@ -188,8 +214,10 @@ std::vector<Record> Consumer::read(std::size_t count) {
   std::vector<Record> records;
   const std::int64_t deadline = now_ms() + kPatience.count();
   while (records.size() < count) {
-    if (auto record = poll(milliseconds(100))) records.push_back(std::move(*record));
-    else if (now_ms() > deadline) throw std::runtime_error("only " + std::to_string(records.size()) + " records came");
+    if (auto record = poll(milliseconds(100)))
+      records.push_back(std::move(*record));
+    else if (now_ms() > deadline)
+      throw std::runtime_error("only " + std::to_string(records.size()) + " records came");
   }
   return records;
 }
@@ -199,25 +227,29 @@ std::vector<Record> Consumer::read_to_end() {
   const std::int64_t deadline = now_ms() + 3 * kPatience.count();
   while (ended_ < assigned_) {
     if (auto record = poll(milliseconds(100))) records.push_back(std::move(*record));
-    if (now_ms() > deadline) throw std::runtime_error("no end after " + std::to_string(records.size()) + " records");
+    if (now_ms() > deadline)
+      throw std::runtime_error("no end after " + std::to_string(records.size()) + " records");
   }
   return records;
 }
 
-std::pair<std::int64_t, std::int64_t> Consumer::bounds(const std::string& topic, std::int32_t partition) {
+std::pair<std::int64_t, std::int64_t> Consumer::bounds(const std::string& topic,
+                                                       std::int32_t partition) {
   std::int64_t low = -1, high = -1;
-  const auto error =
-      rd_kafka_query_watermark_offsets(handle_.get(), topic.c_str(), partition, &low, &high, to_int(kPatience));
+  const auto error = rd_kafka_query_watermark_offsets(handle_.get(), topic.c_str(), partition, &low,
+                                                      &high, to_int(kPatience));
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR) fail("query_watermark_offsets", error);
   return {low, high};
 }
 
-std::int64_t Consumer::offset_for_time(const std::string& topic, std::int32_t partition, std::int64_t time) {
+std::int64_t Consumer::offset_for_time(const std::string& topic, std::int32_t partition,
+                                       std::int64_t time) {
   const PartitionList list;
   list.add(topic, partition, time);
   const auto error = rd_kafka_offsets_for_times(handle_.get(), list.list, to_int(kPatience));
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR) fail("offsets_for_times", error);
-  if (list.list->elems[0].err != RD_KAFKA_RESP_ERR_NO_ERROR) fail("offsets_for_times", list.list->elems[0].err);
+  if (list.list->elems[0].err != RD_KAFKA_RESP_ERR_NO_ERROR)
+    fail("offsets_for_times", list.list->elems[0].err);
   return list.list->elems[0].offset;
 }
 

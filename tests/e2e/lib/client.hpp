@@ -1,7 +1,8 @@
-// librdkafka's C API behind a few plain calls: producer, consumer with assigned partitions, administration.
-// What the tests do not expect is thrown as std::runtime_error. An object is used by one thread at a time; a
-// producer's on_delivery runs in the thread that calls send, poll or flush.
-// Timestamps are milliseconds since 1970; offsets may be librdkafka's RD_KAFKA_OFFSET_BEGINNING and so on.
+// librdkafka's C API behind a few plain calls: producer, consumer with assigned partitions,
+// administration. What the tests do not expect is thrown as std::runtime_error. An object is used
+// by one thread at a time; a producer's on_delivery runs in the thread that calls send, poll or
+// flush. Timestamps are milliseconds since 1970; offsets may be librdkafka's
+// RD_KAFKA_OFFSET_BEGINNING and so on.
 #pragma once
 
 #include <librdkafka/rdkafka.h>
@@ -135,7 +136,8 @@ class Admin {
   Outcome remove(const std::string& topic, milliseconds timeout = kPatience);
   Outcome grow(const std::string& topic, int total, milliseconds timeout = kPatience);
   /// Everything below `before` in one partition; the new first offset.
-  std::int64_t delete_records(const std::string& topic, std::int32_t partition, std::int64_t before);
+  std::int64_t delete_records(const std::string& topic, std::int32_t partition,
+                              std::int64_t before);
   Settings describe(const std::string& topic);
   /// All topics, or the one named.
   ClusterInfo metadata(const std::string& topic = {});
@@ -147,7 +149,8 @@ class Admin {
 };
 
 /// `conf` is taken.
-Handle connect(rd_kafka_type_t type, rd_kafka_conf_t* conf, const std::string& address, const Settings& settings);
+Handle connect(rd_kafka_type_t type, rd_kafka_conf_t* conf, const std::string& address,
+               const Settings& settings);
 [[noreturn]] void fail(const std::string& what, rd_kafka_resp_err_t error);
 std::int64_t now_ms();
 

@@ -41,12 +41,14 @@ TEST_F(Topics, WithMistakesAreRefusedEachWithItsCode) {
   EXPECT_EQ(admin_.create({topic}).code, RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS);
   EXPECT_EQ(admin_.create({"no spaces"}).code, RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION);
   EXPECT_EQ(admin_.create({std::string(250, 'x')}).code, RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION);
-  EXPECT_EQ(admin_.create({.name = topic + "-3", .replication = 3}).code, RD_KAFKA_RESP_ERR_INVALID_REPLICATION_FACTOR);
+  EXPECT_EQ(admin_.create({.name = topic + "-3", .replication = 3}).code,
+            RD_KAFKA_RESP_ERR_INVALID_REPLICATION_FACTOR);
   EXPECT_EQ(admin_.create({topic + "-many", 101}).code, RD_KAFKA_RESP_ERR_INVALID_PARTITIONS);
   const Outcome unknown = admin_.create({topic + "-config", 1, {{"no.such.config", "1"}}});
   EXPECT_EQ(unknown.code, RD_KAFKA_RESP_ERR_INVALID_CONFIG);
   EXPECT_THAT(unknown.text, HasSubstr("no.such.config"));
-  EXPECT_EQ(admin_.create({topic + "-value", 1, {{"retention.ms", "soon"}}}).code, RD_KAFKA_RESP_ERR_INVALID_CONFIG);
+  EXPECT_EQ(admin_.create({topic + "-value", 1, {{"retention.ms", "soon"}}}).code,
+            RD_KAFKA_RESP_ERR_INVALID_CONFIG);
   EXPECT_EQ(admin_.remove(topic + "-none").code, RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART);
 }
 
@@ -56,7 +58,8 @@ TEST_F(Topics, OnlyValidatedAreNotMade) {
 }
 
 TEST_F(Topics, ShowTheirConfigs) {
-  const std::string topic = make_topic(1, {{"retention.ms", "86400000"}, {"cleanup.policy", "compact"}});
+  const std::string topic =
+      make_topic(1, {{"retention.ms", "86400000"}, {"cleanup.policy", "compact"}});
   const Settings configs = admin_.describe(topic);
   EXPECT_EQ(configs.at("retention.ms"), "86400000");
   EXPECT_EQ(configs.at("cleanup.policy"), "compact");
@@ -66,13 +69,15 @@ TEST_F(Topics, ShowTheirConfigs) {
 
 TEST_F(Topics, DeletedAreGoneForProducers) {
   const std::string topic = make_topic();
-  Producer producer(address_, {{"topic.metadata.refresh.interval.ms", "100"}, {"message.timeout.ms", "5000"}});
+  Producer producer(
+      address_, {{"topic.metadata.refresh.interval.ms", "100"}, {"message.timeout.ms", "5000"}});
   EXPECT_EQ(producer.deliver({.topic = topic, .value = "v"}).error, kNone);
   EXPECT_TRUE(admin_.remove(topic).ok());
   EXPECT_THAT(admin_.metadata().topics, Not(Contains(Key(topic))));
   const auto error = producer.deliver({.topic = topic, .value = "v"}).error;
-  EXPECT_TRUE(error == RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC || error == RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION ||
-              error == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART || error == RD_KAFKA_RESP_ERR__MSG_TIMED_OUT)
+  EXPECT_TRUE(
+      error == RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC || error == RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION ||
+      error == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART || error == RD_KAFKA_RESP_ERR__MSG_TIMED_OUT)
       << rd_kafka_err2name(error);
 }
 
@@ -93,7 +98,8 @@ TEST_F(Topics, MadeAgainStartEmptyUnderTheSameName) {
 
 TEST_F(Topics, MadeAgainAreWrittenToByARunningProducer) {
   const std::string topic = make_topic();
-  Producer producer(address_, {{"topic.metadata.refresh.interval.ms", "200"}, {"retry.backoff.ms", "50"}});
+  Producer producer(address_,
+                    {{"topic.metadata.refresh.interval.ms", "200"}, {"retry.backoff.ms", "50"}});
   EXPECT_EQ(producer.deliver({.topic = topic, .value = "old"}).offset, 0);
   ASSERT_TRUE(admin_.remove(topic).ok());
   ASSERT_TRUE(admin_.create({topic}).ok());
@@ -121,7 +127,8 @@ TEST_F(Topics, GrowUnderRunningClients) {
   // The producer has to learn of the new partitions first: until then it refuses them by itself.
   for (int p = 1; p < 4; ++p) {
     Delivery delivery{RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION};
-    for (int tries = 0; tries < 200 && delivery.error == RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION; ++tries) {
+    for (int tries = 0; tries < 200 && delivery.error == RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION;
+         ++tries) {
       delivery = producer.deliver({.topic = topic, .partition = p, .value = std::to_string(p)});
       producer.poll(milliseconds(20));
     }

@@ -57,14 +57,17 @@ TEST_F(Consume, FromATimestamp) {
   for (const bool apart : {false, true}) {  // in one batch, then one batch each
     for (const std::int64_t time : times) {
       const std::int64_t later = apart ? 10'000 : 0;
-      ASSERT_EQ(producer.send({.topic = topic, .value = "v", .timestamp = 1'000'000 + later + time}),
-                RD_KAFKA_RESP_ERR_NO_ERROR);
+      ASSERT_EQ(
+          producer.send({.topic = topic, .value = "v", .timestamp = 1'000'000 + later + time}),
+          RD_KAFKA_RESP_ERR_NO_ERROR);
       if (apart) producer.flush();
     }
     producer.flush();
   }
   Consumer consumer(address_);
-  const auto at = [&](std::int64_t time) { return consumer.offset_for_time(topic, 0, 1'000'000 + time); };
+  const auto at = [&](std::int64_t time) {
+    return consumer.offset_for_time(topic, 0, 1'000'000 + time);
+  };
   EXPECT_EQ(at(-1'000'000), 0);
   EXPECT_EQ(at(1'000), 0);
   EXPECT_EQ(at(1'001), 1);
@@ -108,7 +111,8 @@ TEST_F(Consume, AnOffsetOutOfRangeIsAnErrorOrResets) {
   Consumer strict(address_);
   strict.assign({{topic, 0, 11}});
   rd_kafka_resp_err_t error = RD_KAFKA_RESP_ERR_NO_ERROR;
-  for (int tries = 0; tries < 200 && error == RD_KAFKA_RESP_ERR_NO_ERROR; ++tries) strict.poll(milliseconds(100), error);
+  for (int tries = 0; tries < 200 && error == RD_KAFKA_RESP_ERR_NO_ERROR; ++tries)
+    strict.poll(milliseconds(100), error);
   EXPECT_EQ(error, RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET);
   Consumer lenient(address_, {{"auto.offset.reset", "earliest"}});
   lenient.assign({{topic, 0, 5'000}});
@@ -128,8 +132,9 @@ TEST_F(Consume, ManyPartitionsAtOnce) {
   const std::string topic = make_topic(kPartitions);
   Producer producer(address_);
   for (int i = 0; i < kPartitions * kEach; ++i) {
-    ASSERT_EQ(producer.send({.topic = topic, .partition = i % kPartitions, .value = std::to_string(i)}),
-              RD_KAFKA_RESP_ERR_NO_ERROR);
+    ASSERT_EQ(
+        producer.send({.topic = topic, .partition = i % kPartitions, .value = std::to_string(i)}),
+        RD_KAFKA_RESP_ERR_NO_ERROR);
   }
   producer.flush();
   std::vector<Position> positions;
@@ -166,7 +171,9 @@ TEST_F(Consume, ReadsWhileAnotherThreadWrites) {
   const std::string topic = make_topic();
   Consumer consumer(address_);
   consumer.assign({{topic}});
-  std::jthread writer([&] { produce_numbers(address_, topic, kCount, {{"batch.num.messages", "7"}, {"linger.ms", "0"}}); });
+  std::jthread writer([&] {
+    produce_numbers(address_, topic, kCount, {{"batch.num.messages", "7"}, {"linger.ms", "0"}});
+  });
   expect_numbers(consumer.read(kCount), kCount);
 }
 

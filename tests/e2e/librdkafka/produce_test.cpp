@@ -1,4 +1,5 @@
-// What producers of librdkafka rely on: reports, order, sizes, codecs, acks, nulls, headers, timestamps.
+// What producers of librdkafka rely on: reports, order, sizes, codecs, acks, nulls, headers,
+// timestamps.
 #include <fstream>
 
 #include "shared_broker.hpp"
@@ -12,7 +13,8 @@ using testing::SizeIs;
 
 constexpr auto kNone = RD_KAFKA_RESP_ERR_NO_ERROR;
 
-std::vector<Record> read_all(const std::string& address, const std::string& topic, const Settings& settings = {}) {
+std::vector<Record> read_all(const std::string& address, const std::string& topic,
+                             const Settings& settings = {}) {
   Consumer consumer(address, settings);
   consumer.assign({{topic}});
   return consumer.read_to_end();
@@ -33,7 +35,8 @@ TEST_F(Produce, ReportsEachDeliveryWithItsOffset) {
   const std::string topic = make_topic(2);
   Producer producer(address_);
   for (int i = 0; i < 100; ++i) {
-    ASSERT_EQ(producer.send({.topic = topic, .partition = i % 2, .value = std::to_string(i)}), kNone);
+    ASSERT_EQ(producer.send({.topic = topic, .partition = i % 2, .value = std::to_string(i)}),
+              kNone);
   }
   const auto& deliveries = producer.flush();
   ASSERT_THAT(deliveries, SizeIs(100));
@@ -55,7 +58,8 @@ TEST_F(Produce, TenThousandSmallRecordsInOrder) {
 
 TEST_F(Produce, TenThousandSmallRecordsInOrderIdempotent) {
   const std::string topic = make_topic();
-  produce_numbers(address_, topic, 10'000, {{"enable.idempotence", "true"}, {"batch.num.messages", "100"}});
+  produce_numbers(address_, topic, 10'000,
+                  {{"enable.idempotence", "true"}, {"batch.num.messages", "100"}});
   expect_numbers(read_all(address_, topic), 10'000);
 }
 
@@ -79,19 +83,25 @@ TEST_F(Produce, TwoIdempotentProducersOnOnePartition) {
 
 TEST_F(Produce, NullAndEmptyAreDifferent) {
   const std::string topic = make_topic();
-  const std::vector<std::pair<Bytes, Bytes>> pairs{{std::nullopt, "v"}, {"k", std::nullopt}, {std::nullopt, std::nullopt},
-                                                   {"", ""},            {"k", "v"}};
+  const std::vector<std::pair<Bytes, Bytes>> pairs{
+      {std::nullopt, "v"}, {"k", std::nullopt}, {std::nullopt, std::nullopt}, {"", ""}, {"k", "v"}};
   Producer producer(address_);
-  for (const auto& [key, value] : pairs) ASSERT_EQ(producer.send({.topic = topic, .key = key, .value = value}), kNone);
+  for (const auto& [key, value] : pairs)
+    ASSERT_EQ(producer.send({.topic = topic, .key = key, .value = value}), kNone);
   EXPECT_THAT(producer.flush(), Each(Field(&Delivery::error, kNone)));
   std::vector<std::pair<Bytes, Bytes>> read;
-  for (const Record& record : read_all(address_, topic)) read.emplace_back(record.key, record.value);
+  for (const Record& record : read_all(address_, topic))
+    read.emplace_back(record.key, record.value);
   EXPECT_EQ(read, pairs);
 }
 
 TEST_F(Produce, HeadersKeepOrderRepeatsNullsAndBytes) {
   const std::string topic = make_topic();
-  const Headers headers{{"a", "1"}, {"b", std::nullopt}, {"a", "2"}, {"", ""}, {"binary", std::string("\0\xff\n", 3)},
+  const Headers headers{{"a", "1"},
+                        {"b", std::nullopt},
+                        {"a", "2"},
+                        {"", ""},
+                        {"binary", std::string("\0\xff\n", 3)},
                         {"long", std::string(10'000, 'h')}};
   Producer producer(address_);
   EXPECT_EQ(producer.deliver({.topic = topic, .value = "v", .headers = headers}).error, kNone);
@@ -106,12 +116,14 @@ TEST_F(Produce, OneMegabyteRecords) {
   std::vector<std::string> values;
   for (int i = 0; i < 5; ++i) {
     std::string value(1'000'000, '\0');
-    for (std::size_t at = 0; at < value.size(); ++at) value[at] = static_cast<char>((at * 2654435761u >> 11) + i);
+    for (std::size_t at = 0; at < value.size(); ++at)
+      value[at] = static_cast<char>((at * 2654435761u >> 11) + i);
     ASSERT_EQ(producer.send({.topic = topic, .value = value}), kNone);
     values.push_back(std::move(value));
   }
   EXPECT_THAT(producer.flush(), Each(Field(&Delivery::error, kNone)));
-  // The second reader asks for far less than a record at a time: the first batch comes whole all the same.
+  // The second reader asks for far less than a record at a time: the first batch comes whole all
+  // the same.
   for (const Settings& settings : {Settings{}, Settings{{"fetch.message.max.bytes", "1000"}}}) {
     const auto records = read_all(address_, topic, settings);
     ASSERT_THAT(records, SizeIs(5));
@@ -141,7 +153,8 @@ TEST_F(Produce, LogAppendTimeIsTheBrokersClock) {
   const std::string topic = make_topic(1, {{"message.timestamp.type", "LogAppendTime"}});
   const std::int64_t before = now_ms();
   Producer producer(address_);
-  const Delivery delivery = producer.deliver({.topic = topic, .value = "v", .timestamp = 1'000'000});
+  const Delivery delivery =
+      producer.deliver({.topic = topic, .value = "v", .timestamp = 1'000'000});
   const std::int64_t after = now_ms();
   const auto records = read_all(address_, topic);
   ASSERT_THAT(records, SizeIs(1));
@@ -169,13 +182,15 @@ TEST_F(Produce, CreateTimeIsTheProducers) {
 TEST_F(Produce, ToAPartitionThatIsNotThereFails) {
   const std::string topic = make_topic(2);
   Producer producer(address_, {{"message.timeout.ms", "3000"}});
-  EXPECT_EQ(producer.deliver({.topic = topic, .partition = 2, .value = "v"}).error, RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION);
+  EXPECT_EQ(producer.deliver({.topic = topic, .partition = 2, .value = "v"}).error,
+            RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION);
 }
 
 TEST_F(Produce, WithoutAKeyOnACompactedTopicIsAnInvalidRecord) {
   const std::string topic = make_topic(1, {{"cleanup.policy", "compact"}});
   Producer producer(address_);
-  EXPECT_EQ(producer.deliver({.topic = topic, .value = "v"}).error, RD_KAFKA_RESP_ERR_INVALID_RECORD);
+  EXPECT_EQ(producer.deliver({.topic = topic, .value = "v"}).error,
+            RD_KAFKA_RESP_ERR_INVALID_RECORD);
   EXPECT_EQ(producer.deliver({.topic = topic, .key = "k", .value = "v"}).error, kNone);
 }
 
@@ -206,13 +221,15 @@ TEST_P(Compressed, BatchesAreStoredAsTheyCameAndReadBack) {
   const std::string topic = make_topic();
   // A first batch with enough in it to shrink: otherwise librdkafka sends it as it is.
   produce_numbers(address_, topic, 2'000,
-                  {{"compression.type", GetParam().name}, {"linger.ms", "200"}, {"enable.idempotence", "true"}});
+                  {{"compression.type", GetParam().name},
+                   {"linger.ms", "200"},
+                   {"enable.idempotence", "true"}});
   expect_numbers(read_all(address_, topic), 2'000);
   EXPECT_EQ(stored_codec(topic), GetParam().bits);
 }
 INSTANTIATE_TEST_SUITE_P(All, Compressed,
-                         testing::Values(Codec{"none", 0}, Codec{"gzip", 1}, Codec{"snappy", 2}, Codec{"lz4", 3},
-                                         Codec{"zstd", 4}),
+                         testing::Values(Codec{"none", 0}, Codec{"gzip", 1}, Codec{"snappy", 2},
+                                         Codec{"lz4", 3}, Codec{"zstd", 4}),
                          [](const auto& codec) { return codec.param.name; });
 
 }  // namespace

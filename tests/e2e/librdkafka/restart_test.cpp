@@ -21,7 +21,8 @@ TEST_P(Restart, UnderARunningProducerAndConsumer) {
   std::vector<Record> read;
   const auto send = [&](std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) {
-      ASSERT_EQ(producer.send({.topic = "t", .value = std::to_string(sent++)}), RD_KAFKA_RESP_ERR_NO_ERROR);
+      ASSERT_EQ(producer.send({.topic = "t", .value = std::to_string(sent++)}),
+                RD_KAFKA_RESP_ERR_NO_ERROR);
     }
   };
   const auto read_all = [&] {
@@ -32,18 +33,23 @@ TEST_P(Restart, UnderARunningProducerAndConsumer) {
     read_all();
     send(kEach);  // some of it is on its way when the broker goes
     producer.poll();
-    if (GetParam() == End::kKill) broker.kill9();
-    else EXPECT_EQ(broker.terminate(), 0);
+    if (GetParam() == End::kKill)
+      broker.kill9();
+    else
+      EXPECT_EQ(broker.terminate(), 0);
     send(kEach);  // and some waits for the broker
     broker.start();
     read_all();
   }
-  for (const Delivery& delivery : producer.flush()) EXPECT_EQ(delivery.error, RD_KAFKA_RESP_ERR_NO_ERROR);
+  for (const Delivery& delivery : producer.flush())
+    EXPECT_EQ(delivery.error, RD_KAFKA_RESP_ERR_NO_ERROR);
   expect_numbers(read, kRounds * kEach * 3);
   EXPECT_EQ(broker.terminate(), 0);
 }
 INSTANTIATE_TEST_SUITE_P(By, Restart, testing::Values(End::kTerminate, End::kKill),
-                         [](const auto& end) { return end.param == End::kKill ? "Kill9" : "Sigterm"; });
+                         [](const auto& end) {
+                           return end.param == End::kKill ? "Kill9" : "Sigterm";
+                         });
 
 TEST(RestartOfTopics, KeepsWhatWasMadeAndForgetsWhatWasDeleted) {
   BrokerProcess broker(KANALD);
@@ -63,8 +69,10 @@ TEST(RestartOfTopics, KeepsWhatWasMadeAndForgetsWhatWasDeleted) {
     ASSERT_TRUE(admin.grow("kept", 5).ok());
   }
   for (const End end : {End::kKill, End::kTerminate}) {
-    if (end == End::kKill) broker.kill9();
-    else EXPECT_EQ(broker.terminate(), 0);
+    if (end == End::kKill)
+      broker.kill9();
+    else
+      EXPECT_EQ(broker.terminate(), 0);
     broker.start();
     Admin admin(broker.address());
     EXPECT_EQ(admin.cluster_id(), cluster);
@@ -84,7 +92,8 @@ TEST(RestartAfterACleanStop, RecoversNothingAndLosesNothing) {
   broker.start();
   ASSERT_TRUE(Admin(broker.address()).create({"t", 3}).ok());
   produce_numbers(broker.address(), "t", 1'000);
-  for (int round = 0; round < 2; ++round) {  // what the first start took over is there for the second
+  for (int round = 0; round < 2;
+       ++round) {  // what the first start took over is there for the second
     EXPECT_EQ(broker.terminate(), 0);
     broker.start();
     EXPECT_EQ(broker.start_figure("recovered"), 0);

@@ -10,7 +10,8 @@ std::unique_ptr<BrokerProcess> running;
 class Broker : public testing::Environment {
  public:
   void SetUp() override {
-    running = std::make_unique<BrokerProcess>(KANALD, std::vector<std::string>{"limits.max_partitions_per_topic=100"});
+    running = std::make_unique<BrokerProcess>(
+        KANALD, std::vector<std::string>{"limits.max_partitions_per_topic=100"});
     running->start();
   }
   void TearDown() override {
@@ -33,11 +34,15 @@ std::string name_of_test() {
 
 }  // namespace
 
-BrokerProcess& shared_broker() { return *running; }
+BrokerProcess& shared_broker() {
+  return *running;
+}
 
-Librdkafka::Librdkafka() : address_(shared_broker().address()), name_(name_of_test()), admin_(address_) {}
+Librdkafka::Librdkafka()
+    : address_(shared_broker().address()), name_(name_of_test()), admin_(address_) {}
 
-std::string Librdkafka::make_topic(int partitions, const Settings& configs, const std::string& suffix) {
+std::string Librdkafka::make_topic(int partitions, const Settings& configs,
+                                   const std::string& suffix) {
   std::string topic = name_ + suffix;
   const Outcome made = admin_.create({topic, partitions, configs});
   EXPECT_TRUE(made.ok()) << made.text;
@@ -48,7 +53,8 @@ void produce_numbers(const std::string& address, const std::string& topic, std::
                      const Settings& settings) {
   Producer producer(address, settings);
   for (std::size_t i = 0; i < count; ++i) {
-    ASSERT_EQ(producer.send({.topic = topic, .value = std::to_string(i)}), RD_KAFKA_RESP_ERR_NO_ERROR);
+    ASSERT_EQ(producer.send({.topic = topic, .value = std::to_string(i)}),
+              RD_KAFKA_RESP_ERR_NO_ERROR);
   }
   const auto& deliveries = producer.flush();
   ASSERT_EQ(deliveries.size(), count);
