@@ -299,6 +299,51 @@ TEST(Recovery, DamageInAnEarlierSegmentIsAnError) {
   EXPECT_EQ(read_all(world, *world.open()), range(0, 20));
 }
 
+TEST(Recovery, ASyncSealsFullSegmentsSoThatTheirDamageIsNoPowerCut) {
+  World world;
+  world.options.segment_bytes = 400;
+  world.options.ack_after_sync = true;
+  {
+    auto partition = world.open();
+    for (int i = 0; i < 12; ++i) ASSERT_TRUE(world.append(*partition));
+    ASSERT_TRUE(partition->log().sync());  // no helper has run yet
+  }
+  Buffer bytes = *world.disk.content(world.path(kFirst));
+  bytes.resize(bytes.size() - 1);
+  world.disk.set_content(world.path(kFirst), bytes);
+  world.kill();
+  const auto opened = world.try_open();
+  ASSERT_FALSE(opened);
+  EXPECT_NE(opened.error().detail.find(kFirst), std::string::npos);
+}
+
+TEST(Recovery, SegmentsBehindALostTailAreSetAside) {
+  World world;
+  world.options.segment_bytes = 400;
+  {
+    auto partition = world.open();
+    for (int i = 0; i < 12; ++i) ASSERT_TRUE(world.append(*partition));
+  }  // nothing was synced or sealed
+  Buffer bytes = *world.disk.content(world.path(kFirst));
+  const std::size_t size = records::parse_header(bytes)->size();
+  bytes.resize(bytes.size() - 1);
+  world.disk.set_content(world.path(kFirst), bytes);
+  world.kill();
+  auto partition = world.open();
+  const auto sound = static_cast<std::int64_t>(bytes.size() / size);
+  EXPECT_EQ(partition->watermarks().high_watermark, Offset(sound));
+  EXPECT_NE(world.report.detail.find("Set aside"), std::string::npos);
+  EXPECT_GT(world.report.cut_bytes, 6 * size);
+  EXPECT_EQ(world.append(*partition)->base_offset, Offset(sound));
+  const auto files = world.disk.files();
+  EXPECT_EQ(std::count_if(files.begin(), files.end(),
+                          [](const std::string& path) { return path.ends_with(".log.cut"); }),
+            2);
+  partition.reset();
+  world.kill();
+  EXPECT_EQ(read_all(world, *world.open()), range(0, sound + 1));
+}
+
 TEST(Recovery, AMissingSegmentIsAnError) {
   for (const std::string& name : {kFirst, std::string("00000000000000000010.log")}) {
     World world;
