@@ -7,6 +7,7 @@ namespace {
 
 std::vector<Position> from_the_start(const std::string& topic, std::size_t partitions) {
   std::vector<Position> positions;
+  positions.reserve(partitions);
   for (std::size_t p = 0; p < partitions; ++p)
     positions.push_back({topic, static_cast<std::int32_t>(p), 0});
   return positions;

@@ -28,7 +28,7 @@ enum class End { kKill, kTerminate };
 
 /// CRASH_ROUNDS=10 runs ten times as many rounds as a test does by itself.
 int rounds(int usual) {
-  const char* factor = std::getenv("CRASH_ROUNDS");
+  const char* factor = variable("CRASH_ROUNDS");
   return usual * (factor == nullptr ? 1 : std::max(1, std::atoi(factor)));
 }
 
@@ -140,6 +140,7 @@ class UnderLoad : public testing::Test {
   /// Every load gets on; then answers get lost, then the broker ends and starts again.
   void round(End end, int jitter_ms) {
     std::vector<std::size_t> goals;
+    goals.reserve(loads_.size());
     for (const auto& load : loads_) goals.push_back(load->acknowledged() + 40);
     for (std::size_t i = 0; i < loads_.size(); ++i) {
       wait_until("load " + std::to_string(loads_[i]->options().id) + " acknowledged",

@@ -52,6 +52,10 @@ std::vector<std::string> lines_of(const std::filesystem::path& path) {
 
 }  // namespace
 
+const char* variable(const char* name) {
+  return std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody sets any
+}
+
 int free_port() {
   constexpr int kFirst = 10000, kCount = 20000;  // below the ephemeral range
   static int next = kFirst + ::getpid() * 97 % kCount;
@@ -64,7 +68,7 @@ int free_port() {
 
 BrokerProcess::BrokerProcess(std::string binary, std::vector<std::string> settings)
     : binary_(std::move(binary)), settings_(std::move(settings)), scratch_(make_scratch()) {
-  if (const char* other = std::getenv("KANALD")) binary_ = other;
+  if (const char* other = variable("KANALD")) binary_ = other;
   const auto is_listeners = [](const std::string& text) { return text.starts_with("listeners="); };
   if (std::ranges::none_of(settings_, is_listeners)) {
     settings_.push_back("listeners=PLAINTEXT://127.0.0.1:" + std::to_string(free_port()));
@@ -74,7 +78,7 @@ BrokerProcess::BrokerProcess(std::string binary, std::vector<std::string> settin
 BrokerProcess::~BrokerProcess() {
   if (running()) kill9();
   std::error_code ignored;
-  if (std::getenv("KEEP_SCRATCH") == nullptr) std::filesystem::remove_all(scratch_, ignored);
+  if (variable("KEEP_SCRATCH") == nullptr) std::filesystem::remove_all(scratch_, ignored);
 }
 
 void BrokerProcess::start() {
@@ -98,6 +102,7 @@ void BrokerProcess::spawn() {
                                  "--ready-file", (scratch_ / "ready").string()};
   for (const std::string& setting : settings_) words.insert(words.end(), {"--set", setting});
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   const int log = ::open(log_file().c_str(), O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0644);

@@ -12,6 +12,9 @@
 
 namespace kanal::e2e {
 
+/// Of the environment; nullptr if not set.
+const char* variable(const char* name);
+
 /// A port of 127.0.0.1 that is free now and that the system does not give to outgoing connections:
 /// a broker that comes back finds it free.
 int free_port();

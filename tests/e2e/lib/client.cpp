@@ -105,6 +105,7 @@ void Producer::delivered(const rd_kafka_message_t& message) {
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wold-style-cast"  // librdkafka's macros
+#pragma GCC diagnostic ignored "-Wpedantic"
 rd_kafka_resp_err_t Producer::send(const Record& record, std::size_t tag) {
   rd_kafka_headers_t* headers =
       record.headers.empty() ? nullptr : rd_kafka_headers_new(record.headers.size());
@@ -117,13 +118,14 @@ rd_kafka_resp_err_t Producer::send(const Record& record, std::size_t tag) {
     return bytes ? const_cast<char*>(bytes->data()) : nullptr;
   };
   const auto size = [](const Bytes& bytes) { return bytes ? bytes->size() : 0; };
+  void* const opaque = reinterpret_cast<void*>(tag);  // NOLINT(performance-no-int-to-ptr)
   for (;;) {
     const rd_kafka_resp_err_t error = rd_kafka_producev(
         handle_.get(), RD_KAFKA_V_TOPIC(record.topic.c_str()),
         RD_KAFKA_V_PARTITION(record.partition), RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
         RD_KAFKA_V_KEY(data(record.key), size(record.key)),
         RD_KAFKA_V_VALUE(data(record.value), size(record.value)),
-        RD_KAFKA_V_TIMESTAMP(record.timestamp), RD_KAFKA_V_OPAQUE(reinterpret_cast<void*>(tag)),
+        RD_KAFKA_V_TIMESTAMP(record.timestamp), RD_KAFKA_V_OPAQUE(opaque),
         RD_KAFKA_V_HEADERS(headers), RD_KAFKA_V_END);
     if (error == RD_KAFKA_RESP_ERR__QUEUE_FULL) {
       poll(milliseconds(10));

@@ -138,6 +138,7 @@ TEST_F(Consume, ManyPartitionsAtOnce) {
   }
   producer.flush();
   std::vector<Position> positions;
+  positions.reserve(kPartitions);
   for (int p = 0; p < kPartitions; ++p) positions.push_back({topic, p});
   Consumer consumer(address_);
   consumer.assign(positions);
