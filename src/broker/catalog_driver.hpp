@@ -10,8 +10,8 @@
 #include "kanal/coordinator/catalog.hpp"
 #include "kanal/log/channel_log.hpp"
 #include "kanal/reserved/store.hpp"
+#include "published.hpp"
 
-#include <atomic>
 #include <memory>
 #include <span>
 #include <vector>
@@ -35,7 +35,7 @@ class CatalogDriver {
   Result<void> start(StartReport& report);
   std::vector<coordinator::CatalogReply> change(
       std::span<const coordinator::CatalogCommand> commands);
-  [[nodiscard]] std::shared_ptr<const Topics> topics() const noexcept { return topics_.load(); }
+  [[nodiscard]] std::shared_ptr<const Topics> topics() const { return topics_.load(); }
 
  private:
   struct Catalog {
@@ -57,7 +57,7 @@ class CatalogDriver {
 
   Stage stage_;
   Guarded<Catalog, Rank::kCatalog> catalog_;
-  std::atomic<std::shared_ptr<const Topics>> topics_;
+  Published<Topics> topics_;
 };
 
 }  // namespace kanal::broker
