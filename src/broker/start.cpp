@@ -22,7 +22,7 @@ Result<void> Broker::State::open_directory() {
 }
 
 Result<void> Broker::State::open_reserved() {
-  auto opened = reserved::open_rocks_store(options.data_dir + "/reserved");
+  auto opened = base.open_store(options.data_dir + "/reserved");
   if (!opened) return std::unexpected(opened.error());
   store = std::move(*opened);
   auto begun = store->open();

@@ -12,8 +12,10 @@
 #include "kanal/broker/topics.hpp"
 #include "kanal/coordinator/broker_config.hpp"
 #include "kanal/coordinator/catalog.hpp"
+#include "kanal/reserved/store.hpp"
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -27,6 +29,9 @@ struct Foundations {
   Executor& helpers;
   const Clock& clock;
   Random& random;
+  /// Opens the reserved channels kept in a directory; the simulation brings a store of its own.
+  std::function<Result<std::unique_ptr<reserved::Store>>(const std::string& directory)> open_store =
+      reserved::open_rocks_store;
 };
 struct BrokerOptions {
   std::string data_dir;
