@@ -9,12 +9,12 @@
 
 namespace kanal::wire {
 
-[[nodiscard]] inline Buffer copied(Bytes bytes) {
+[[nodiscard]] inline Buffer copied(MutableBytes bytes) {
   return {bytes.begin(), bytes.end()};
 }
 [[nodiscard]] inline std::optional<Buffer> copied(std::optional<MutableBytes> bytes) {
   if (!bytes) return std::nullopt;
-  return copied(Bytes(*bytes));
+  return copied(*bytes);
 }
 
 /// Records of a response that was read: a view into its frame; null reads as empty.
