@@ -8,6 +8,7 @@
 #pragma once
 
 #include "kanal/coordinator/catalog_snapshot.hpp"
+#include "kanal/coordinator/config_change.hpp"
 #include "kanal/coordinator/machine.hpp"
 
 #include <map>
@@ -51,7 +52,13 @@ struct SetTopicConfigs {
   std::vector<ConfigSetting> overlay;  // replaces the whole overlay
   bool validate_only = false;
 };
-using CatalogCommand = std::variant<CreateTopic, DeleteTopic, CreatePartitions, SetTopicConfigs>;
+struct AlterTopicConfigs {
+  std::string name;
+  std::vector<ConfigAlteration> changes;  // of what is set when the command is carried out
+  bool validate_only = false;
+};
+using CatalogCommand =
+    std::variant<CreateTopic, DeleteTopic, CreatePartitions, SetTopicConfigs, AlterTopicConfigs>;
 
 /// The topic as the command leaves it (as it would, with validate_only; as it was, after a delete),
 /// or what the client got wrong. One reply a command.
@@ -103,6 +110,9 @@ class Catalog {
   [[nodiscard]] Effects remove(const DeleteTopic& command) const;
   [[nodiscard]] Effects grow(const CreatePartitions& command) const;
   [[nodiscard]] Effects set_configs(const SetTopicConfigs& command) const;
+  [[nodiscard]] Effects alter_configs(const AlterTopicConfigs& command) const;
+  [[nodiscard]] Effects put_overlay(const std::string& name, ConfigMap overlay,
+                                    bool validate_only) const;
   [[nodiscard]] Result<void> check_new_name(const std::string& name) const;
   Result<void> end(const std::string& name);
 

@@ -13,6 +13,9 @@ namespace kanal::coordinator {
 /// shown, as in Kafka.)
 [[nodiscard]] std::span<const ConfigRow> topic_config_rows() noexcept;
 
+/// The row of a topic config, internal.segment.bytes included; null if unknown.
+[[nodiscard]] const ConfigRow* find_topic_config(std::string_view name) noexcept;
+
 /// The broker config that holds the default of a topic config; empty if there is none.
 [[nodiscard]] std::string_view broker_name_of(std::string_view topic_config) noexcept;
 

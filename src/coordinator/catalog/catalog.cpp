@@ -29,6 +29,11 @@ Record record_of(const TopicEntry& topic) {
   return {topic.name, encode_topic(topic)};
 }
 
+Result<void> check_configured_name(const std::string& name) {
+  if (!name.empty()) return check_topic_name(name);
+  return fail(ErrorCode::INVALID_REQUEST, "Default topic resources are not allowed.");
+}
+
 Error damaged_topic(const std::string& name, const Error& cause) {
   return damaged("_KAFKA_CONFIG_." + name, cause);
 }
@@ -48,6 +53,7 @@ Catalog::Effects Catalog::step(Time, const CatalogCommand& command) const {
   if (const auto* create_topic = std::get_if<CreateTopic>(&command)) return create(*create_topic);
   if (const auto* delete_topic = std::get_if<DeleteTopic>(&command)) return remove(*delete_topic);
   if (const auto* partitions = std::get_if<CreatePartitions>(&command)) return grow(*partitions);
+  if (const auto* alter = std::get_if<AlterTopicConfigs>(&command)) return alter_configs(*alter);
   return set_configs(std::get<SetTopicConfigs>(command));
 }
 
@@ -131,18 +137,35 @@ Catalog::Effects Catalog::grow(const CreatePartitions& command) const {
 }
 
 Catalog::Effects Catalog::set_configs(const SetTopicConfigs& command) const {
+  if (const auto name = check_configured_name(command.name); !name) return refuse(name.error());
   auto overlay = checked_overlay(command.overlay, *broker_);
   if (!overlay) return refuse(overlay.error());
+  return put_overlay(command.name, *std::move(overlay), command.validate_only);
+}
+
+Catalog::Effects Catalog::alter_configs(const AlterTopicConfigs& command) const {
   const TopicPtr& topic = current().find(command.name);
+  auto overlay = altered(topic ? topic->overlay : ConfigMap{}, command.changes, &find_topic_config);
+  if (!overlay) return refuse(overlay.error());
+  if (const auto name = check_configured_name(command.name); !name) return refuse(name.error());
+  if (const auto valid = check_topic_configs(*broker_, *overlay); !valid) {
+    return refuse(valid.error());
+  }
+  return put_overlay(command.name, *std::move(overlay), command.validate_only);
+}
+
+Catalog::Effects Catalog::put_overlay(const std::string& name, ConfigMap overlay,
+                                      bool validate_only) const {
+  const TopicPtr& topic = current().find(name);
   if (!topic) {
     return refuse({ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
-                   "Topic " + quoted(command.name) + " does not exist."});
+                   "The topic " + quoted(name) + " does not exist."});
   }
   auto changed = std::make_shared<TopicEntry>(*topic);
-  changed->config = config_of(*overlay);
-  changed->overlay = std::move(*overlay);
+  changed->config = config_of(overlay);
+  changed->overlay = std::move(overlay);
   Effects effects;
-  if (!command.validate_only && changed->overlay != topic->overlay) {
+  if (!validate_only && changed->overlay != topic->overlay) {
     effects.records.push_back(record_of(*changed));
     effects.actions.emplace_back(ConfigureTopic{topic->id});
   }

@@ -1,5 +1,6 @@
 #include "stored.hpp"
 
+#include "kanal/base/check.hpp"
 #include "kanal/wire/stored.hpp"
 #include "kanal/wire/writer.hpp"
 
@@ -26,6 +27,13 @@ Result<StoredType> decoded(Bytes body) {
   return corrupt("holds a record of another channel's type");
 }
 
+template <class Configs>
+ConfigMap overlay_of(Configs& configs) {
+  ConfigMap overlay;
+  for (auto& [name, value] : configs) overlay.insert_or_assign(std::move(name), std::move(value));
+  return overlay;
+}
+
 }  // namespace
 
 Buffer encode_topic(const TopicEntry& topic) {
@@ -50,9 +58,7 @@ Result<TopicEntry> decode_topic(Bytes body) {
   topic.id = record->topic_id;
   topic.partition_count = record->partition_count;
   topic.created = record->created;
-  for (auto& [name, value] : record->configs) {
-    topic.overlay.insert_or_assign(std::move(name), std::move(value));
-  }
+  topic.overlay = overlay_of(record->configs);
   return topic;
 }
 
@@ -76,13 +82,52 @@ Buffer encode_cluster(const ClusterFacts& facts) {
   return encoded(record);
 }
 
-Result<ClusterFacts> decode_cluster(Bytes body) {
-  const auto record = decoded<wire::ClusterRecord>(body);
-  if (!record) return std::unexpected(record.error());
-  if (record->cluster_id.is_zero() || record->leader_epoch < LeaderEpoch(0)) {
-    return corrupt("a cluster needs an id and a leader epoch");
+Buffer encode_configs(const StoredConfigs& configs) {
+  const auto fill = [&](auto record) {
+    record.configs.reserve(configs.overlay.size());
+    for (const auto& [name, value] : configs.overlay) record.configs.push_back({name, value});
+    return encoded(record);
+  };
+  if (configs.type == ConfigResourceType::kBroker) {
+    wire::BrokerConfigRecord record;
+    record.cluster_default = configs.name.empty();
+    return fill(std::move(record));
   }
-  return ClusterFacts{record->cluster_id, record->node_id, record->leader_epoch};
+  if (configs.type == ConfigResourceType::kGroup) {
+    wire::GroupConfigRecord record;
+    record.group = configs.name;
+    return fill(std::move(record));
+  }
+  CHECK(configs.type == ConfigResourceType::kClientMetrics, "its configs are stored elsewhere");
+  wire::ClientMetricsRecord record;
+  record.subscription = configs.name;
+  return fill(std::move(record));
+}
+
+Result<std::variant<ClusterFacts, StoredConfigs>> decode_cluster_record(Bytes body) {
+  auto record = wire::decode_stored(body);
+  if (!record) return std::unexpected(record.error());
+  if (const auto* cluster = std::get_if<wire::ClusterRecord>(&*record)) {
+    if (cluster->cluster_id.is_zero() || cluster->leader_epoch < LeaderEpoch(0)) {
+      return corrupt("a cluster needs an id and a leader epoch");
+    }
+    return ClusterFacts{cluster->cluster_id, cluster->node_id, cluster->leader_epoch};
+  }
+  if (auto* broker = std::get_if<wire::BrokerConfigRecord>(&*record)) {
+    return StoredConfigs{ConfigResourceType::kBroker, broker->cluster_default ? "" : "this",
+                         overlay_of(broker->configs)};
+  }
+  if (auto* group = std::get_if<wire::GroupConfigRecord>(&*record)) {
+    if (group->group.empty()) return corrupt("configs of a group without a name");
+    return StoredConfigs{ConfigResourceType::kGroup, std::move(group->group),
+                         overlay_of(group->configs)};
+  }
+  if (auto* metrics = std::get_if<wire::ClientMetricsRecord>(&*record)) {
+    if (metrics->subscription.empty()) return corrupt("a client-metrics subscription without a name");
+    return StoredConfigs{ConfigResourceType::kClientMetrics, std::move(metrics->subscription),
+                         overlay_of(metrics->configs)};
+  }
+  return corrupt("holds a record of another channel's type");
 }
 
 Error damaged(std::string_view channel, const Error& cause) {

@@ -6,6 +6,8 @@
 #include "kanal/coordinator/catalog_snapshot.hpp"
 #include "kanal/coordinator/cluster_state.hpp"
 
+#include <variant>
+
 namespace kanal::coordinator {
 
 [[nodiscard]] Buffer encode_topic(const TopicEntry& topic);
@@ -16,7 +18,14 @@ namespace kanal::coordinator {
 [[nodiscard]] Result<ProducerId> decode_next_producer_id(Bytes body);
 
 [[nodiscard]] Buffer encode_cluster(const ClusterFacts& facts);
-[[nodiscard]] Result<ClusterFacts> decode_cluster(Bytes body);
+/// Facts, or the configs of one resource.
+struct StoredConfigs {
+  ConfigResourceType type = ConfigResourceType::kUnknown;
+  std::string name;  // of a broker: empty for the cluster default, else not looked at
+  ConfigMap overlay;
+};
+[[nodiscard]] Buffer encode_configs(const StoredConfigs& configs);
+[[nodiscard]] Result<std::variant<ClusterFacts, StoredConfigs>> decode_cluster_record(Bytes body);
 
 /// The error of apply(): "_KAFKA_CONFIG_.orders: <what is wrong>".
 [[nodiscard]] Error damaged(std::string_view channel, const Error& cause);

@@ -3,6 +3,7 @@
 #include "broker_rows.hpp"
 #include "config_number.hpp"
 #include "kanal/base/check.hpp"
+#include "kanal/coordinator/dynamic_config.hpp"
 #include "layers.hpp"
 
 #include <algorithm>
@@ -146,6 +147,25 @@ void add_log_conflicts(const Reader& read, std::vector<ConfigConflict>& conflict
   }
 }
 
+/// A config that is set while running and in no start-up file: a replication rate, or a name Kafka
+/// does not know, whose value may be a secret.
+ConfigEntry entry_outside(const ConfigLayers& layers, const std::string& name,
+                          std::string_view value) {
+  ConfigEntry entry;
+  entry.name = name;
+  const ConfigRow* row = find_dynamic_config(name);
+  entry.sensitive = row == nullptr;
+  entry.read_only = !is_dynamic(name);
+  if (row != nullptr) {
+    entry.type = row->type;
+    entry.documentation = row->documentation;
+    entry.value = shown_value(*row, value);
+  }
+  entry.synonyms = listed_synonyms(layers, name);
+  if (!entry.synonyms.empty()) entry.source = entry.synonyms.front().source;
+  return entry;
+}
+
 }  // namespace
 
 std::span<const ConfigRow> broker_config_rows() noexcept {
@@ -177,8 +197,8 @@ std::optional<std::string_view> value_in(const ConfigLayers& layers, const Confi
 
 std::vector<ConfigSynonym> listed_synonyms(const ConfigLayers& layers, std::string_view name) {
   const std::span<const std::string_view> names = broker_synonyms(name);
-  const ConfigRow* described = find_broker_config(name);
-  const bool secret = described != nullptr && described->type == ConfigType::kPassword;
+  const ConfigRow* described = find_dynamic_config(name);
+  const bool secret = described == nullptr || described->type == ConfigType::kPassword;
   std::vector<ConfigSynonym> all;
   const auto add = [&](std::string_view synonym, std::string_view value, ConfigSource source) {
     auto& added = all.emplace_back(std::string(synonym), std::nullopt, source);
@@ -237,7 +257,8 @@ std::vector<ConfigConflict> broker_config_conflicts(const ConfigLayers& layers) 
 Result<BrokerConfig> make_broker_config(ConfigLayers layers, NodeOptions node) {
   for (const ConfigMap* layer : {&layers.broker, &layers.cluster_default, &layers.fixed}) {
     for (const auto& [name, value] : *layer) {
-      const ConfigRow* row = find_broker_config(name);
+      const ConfigRow* row = find_dynamic_config(name);
+      if (row == nullptr && layer != &layers.fixed) continue;  // taken for plug-ins, as Kafka does
       if (row == nullptr) {
         return fail(ErrorCode::INVALID_CONFIG,
                     "Unknown broker config name: " + name.substr(0, 249));
@@ -283,6 +304,13 @@ std::vector<ConfigEntry> describe_broker_configs(const BrokerConfig& config) {
     if (value && !entry.sensitive) entry.value = shown_value(row, *value);
     entry.synonyms = listed_synonyms(config.layers, row.name);
     if (!entry.synonyms.empty()) entry.source = entry.synonyms.front().source;
+  }
+  for (const ConfigMap* layer : {&config.layers.broker, &config.layers.cluster_default}) {
+    for (const auto& [name, value] : *layer) {
+      const bool again = layer != &config.layers.broker && config.layers.broker.contains(name);
+      if (again || find_row(broker_config_rows(), name) != nullptr) continue;
+      entries.push_back(entry_outside(config.layers, name, value));
+    }
   }
   return entries;
 }

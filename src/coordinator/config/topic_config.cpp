@@ -63,11 +63,6 @@ std::string_view broker_synonym(std::string_view topic_config) {
   return found != std::end(kSynonyms) && found->topic == topic_config ? found->broker : "";
 }
 
-const ConfigRow* find_topic_row(std::string_view name) {
-  if (name == kInternalSegmentBytes.name) return &kInternalSegmentBytes;
-  return find_row(topic_config_rows(), name);
-}
-
 /// A value of log.retention.hours and its like as the milliseconds of the topic config.
 std::string converted(std::string_view broker_name, std::string_view value) {
   const std::int64_t factor = broker_name.ends_with(".hours")     ? 3'600'000
@@ -122,7 +117,7 @@ class Reader {
     if (const auto parsed = parse_boolean(trimmed(text(name)))) into = *parsed;
   }
   [[nodiscard]] std::string text(std::string_view name) const {
-    const ConfigRow* row = find_topic_row(name);
+    const ConfigRow* row = find_topic_config(name);
     CHECK(row != nullptr, "a topic config the table knows");
     return value_of(broker_, overlay_, *row).value;
   }
@@ -201,12 +196,17 @@ ConfigEntry entry_for(const BrokerConfig& broker, const ConfigMap& overlay, cons
 
 }  // namespace
 
+const ConfigRow* find_topic_config(std::string_view name) noexcept {
+  if (name == kInternalSegmentBytes.name) return &kInternalSegmentBytes;
+  return find_row(topic_config_rows(), name);
+}
+
 std::string_view broker_name_of(std::string_view topic_config) noexcept {
   return broker_synonym(topic_config);
 }
 
 Result<void> check_topic_config(std::string_view name, std::string_view value) {
-  const ConfigRow* row = find_topic_row(name);
+  const ConfigRow* row = find_topic_config(name);
   if (row == nullptr) {
     return fail(ErrorCode::INVALID_CONFIG,
                 "Unknown topic config name: " + std::string(name.substr(0, 249)));
@@ -259,7 +259,7 @@ std::vector<ConfigEntry> created_topic_configs(const BrokerConfig& broker,
                                                const ConfigMap& overlay) {
   std::vector<ConfigEntry> entries = describe_topic_configs(broker, overlay);
   for (ConfigEntry& entry : entries) {
-    Sourced sourced = value_of(broker, overlay, *find_topic_row(entry.name));
+    Sourced sourced = value_of(broker, overlay, *find_topic_config(entry.name));
     entry.value = std::move(sourced.value);
     entry.source = sourced.source;
     entry.synonyms.clear();

@@ -108,7 +108,7 @@ TEST(ClusterState, TheFirstStartMakesTheClusterAndEveryStartRaisesTheEpoch) {
     ClusterState state;
     for (const Record& record : channel) ASSERT_TRUE(state.apply(record));
     EXPECT_EQ(state.facts().has_value(), start > 0);
-    const auto effects = state.step(Time{}, {uuid(static_cast<std::uint32_t>(start)), NodeId(7)});
+    const auto effects = state.step(Time{}, StartNode{uuid(static_cast<std::uint32_t>(start)), NodeId(7)});
     ASSERT_TRUE(effects.replies.at(0));
     const ClusterFacts expected{uuid(0), NodeId(7), LeaderEpoch(start)};
     EXPECT_EQ(*effects.replies[0], expected);
@@ -126,8 +126,8 @@ TEST(ClusterState, TheFirstStartMakesTheClusterAndEveryStartRaisesTheEpoch) {
 
 TEST(ClusterState, AnotherNodeIdIsRefused) {
   ClusterState state;
-  ASSERT_TRUE(state.apply(state.step(Time{}, {uuid(0), NodeId(7)}).records.at(0)));
-  const auto effects = state.step(Time{}, {uuid(1), NodeId(8)});
+  ASSERT_TRUE(state.apply(state.step(Time{}, StartNode{uuid(0), NodeId(7)}).records.at(0)));
+  const auto effects = state.step(Time{}, StartNode{uuid(1), NodeId(8)});
   EXPECT_TRUE(effects.records.empty());
   ASSERT_FALSE(effects.replies.at(0));
   EXPECT_EQ(effects.replies[0].error().code, ErrorCode::INVALID_CONFIG);
@@ -151,7 +151,7 @@ TEST(ClusterState, DamageNamesTheChannel) {
 TEST(ClusterState, TheEpochDoesNotWrapAround) {
   ClusterState state;
   ASSERT_TRUE(state.apply({"", encode_cluster({uuid(1), NodeId(1), LeaderEpoch(INT32_MAX)})}));
-  EXPECT_FALSE(state.step(Time{}, {uuid(2), NodeId(1)}).replies.at(0));
+  EXPECT_FALSE(state.step(Time{}, StartNode{uuid(2), NodeId(1)}).replies.at(0));
 }
 
 }  // namespace

@@ -51,14 +51,14 @@ TEST(StoredFormat, OfTheCluster) {
   facts.cluster_id.bytes = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
   EXPECT_EQ(hex(encode_cluster(facts)),
             "000300000102030405060708090a0b0c0d0e0f10000000070000000200");
-  EXPECT_EQ(decode_cluster(encode_cluster(facts)).value(), facts);
+  EXPECT_EQ(std::get<ClusterFacts>(decode_cluster_record(encode_cluster(facts)).value()), facts);
 }
 
 TEST(StoredFormat, ANewerVersionIsRefused) {
   for (Buffer record : {encode_cluster({uuid(1), NodeId(7), LeaderEpoch(2)}),
                         encode_next_producer_id(ProducerId(1))}) {
     record[3] = std::byte{1};
-    EXPECT_FALSE(decode_cluster(record));
+    EXPECT_FALSE(decode_cluster_record(record));
     EXPECT_FALSE(decode_next_producer_id(record));
   }
 }
