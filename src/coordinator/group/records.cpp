@@ -1,0 +1,100 @@
+#include "records.hpp"
+
+#include "kanal/wire/writer.hpp"
+
+#include <set>
+
+namespace kanal::coordinator {
+namespace {
+
+template <class StoredType>
+Buffer encoded(const StoredType& record) {
+  wire::Writer writer;
+  wire::encode_stored(writer, record);
+  const Bytes bytes = writer.bytes();
+  return {bytes.begin(), bytes.end()};
+}
+
+std::unexpected<Error> corrupt(std::string detail) {
+  return fail(ErrorCode::KAFKA_STORAGE_ERROR, std::move(detail));
+}
+
+bool offers(const wire::GroupRecord::Member& member, const std::string& protocol) {
+  return std::ranges::any_of(member.protocols,
+                             [&](const auto& offered) { return offered.name == protocol; });
+}
+
+Result<void> check(const wire::GroupRecord& record) {
+  if (record.generation < 0) return corrupt("a group with a negative generation");
+  if (record.members.empty()) return {};
+  if (record.protocol_type.empty() || !record.protocol_name) {
+    return corrupt("a group with members needs a protocol");
+  }
+  std::set<std::string_view> ids, instances;
+  for (const auto& member : record.members) {
+    if (member.member_id.empty() || !ids.insert(member.member_id).second) {
+      return corrupt("a member id is empty or there twice");
+    }
+    if (member.instance_id && !instances.insert(*member.instance_id).second) {
+      return corrupt("an instance id is there twice");
+    }
+    if (!offers(member, *record.protocol_name)) {
+      return corrupt("a member does not support the group's protocol");
+    }
+  }
+  if (record.leader && !ids.contains(*record.leader)) return corrupt("the leader is no member");
+  return {};
+}
+
+}  // namespace
+
+Buffer encode_group(const wire::GroupRecord& record) {
+  return encoded(record);
+}
+
+Buffer encode_commit(const PartitionRef& partition, const CommittedOffset& offset) {
+  wire::OffsetCommitRecord record;
+  record.topic = partition.topic;
+  record.topic_id = offset.topic_id;
+  record.partition = partition.partition;
+  record.offset = offset.offset;
+  record.leader_epoch = offset.leader_epoch;
+  record.metadata = offset.metadata;
+  record.committed = offset.committed;
+  record.expires = offset.expires.value_or(kNoTimestamp);
+  return encoded(record);
+}
+
+Buffer encode_tombstone(const PartitionRef& partition) {
+  wire::OffsetTombstoneRecord record;
+  record.topic = partition.topic;
+  record.partition = partition.partition;
+  return encoded(record);
+}
+
+Result<wire::StoredRecord> decode_group_record(Bytes body) {
+  auto record = wire::decode_stored(body);
+  if (!record) return record;
+  if (const auto* group = std::get_if<wire::GroupRecord>(&*record)) {
+    if (auto checked = check(*group); !checked) return std::unexpected(checked.error());
+    return record;
+  }
+  if (std::holds_alternative<wire::OffsetCommitRecord>(*record) ||
+      std::holds_alternative<wire::OffsetTombstoneRecord>(*record)) {
+    return record;
+  }
+  return corrupt("holds a record of another channel's type");
+}
+
+CommittedOffset committed_offset(wire::OffsetCommitRecord& record) {
+  CommittedOffset offset;
+  offset.topic_id = record.topic_id;
+  offset.offset = record.offset;
+  offset.leader_epoch = record.leader_epoch;
+  offset.metadata = std::move(record.metadata);
+  offset.committed = record.committed;
+  if (record.expires != kNoTimestamp) offset.expires = record.expires;
+  return offset;
+}
+
+}  // namespace kanal::coordinator
