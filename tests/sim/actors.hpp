@@ -1,0 +1,22 @@
+// The clients and the nemesis of a run: coroutines on the clients' I/O thread that end soon after
+// World::running() turns false. One thread.
+#pragma once
+
+#include "world.hpp"
+
+#include <string>
+
+namespace kanal::sim {
+
+/// Makes, grows and deletes one topic, again and again; trims one that is never deleted.
+broker::Task<void> change_topic(World& world, std::string name);
+/// Appends records; retries what was not acknowledged.
+broker::Task<void> produce(World& world, std::string name, bool idempotent);
+/// Reads along, long polls, now and then from elsewhere.
+broker::Task<void> fetch(World& world, std::string name);
+/// Restarts, kills, cuts the power, breaks the disk.
+broker::Task<void> break_things(World& world);
+/// Reads every record of every topic that has to be there. Ends by itself.
+broker::Task<void> audit(World& world);
+
+}  // namespace kanal::sim

@@ -1,0 +1,26 @@
+// What kind of run a seed makes: how many actors of which kind, how the network and the disk
+// behave, the broker's configs. Plain data.
+#pragma once
+
+#include "dice.hpp"
+#include "kanal/coordinator/broker_config.hpp"
+
+#include <string>
+
+namespace kanal::sim {
+
+struct Profile {
+  int topics = 2, eternal_topics = 1;
+  int idempotent_producers = 1, plain_producers = 1, fetchers = 1;
+  int groups = 0, members = 0;
+  int lost_per_10000 = 0;  // requests whose connection breaks
+  bool restarts = false, deaths = false, power_cuts = false, disk_faults = false, stalls = false;
+  Duration disk_delay{};
+  Duration between_faults{};
+  coordinator::BrokerConfig kafka;
+};
+
+[[nodiscard]] Profile make_profile(Dice dice);
+[[nodiscard]] std::string describe(const Profile& profile);
+
+}  // namespace kanal::sim
