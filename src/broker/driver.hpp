@@ -5,48 +5,83 @@
 #include "kanal/coordinator/machine.hpp"
 #include "kanal/reserved/store.hpp"
 
-#include <array>
+#include <algorithm>
 #include <span>
+#include <string>
+#include <vector>
 
 namespace kanal::broker {
 
-[[nodiscard]] inline Result<void> store_record(reserved::Session& session, reserved::Kind kind,
-                                               const coordinator::Record& record,
-                                               reserved::Durability durability) {
-  const reserved::ReservedName name{kind, record.key};
-  const std::array<Bytes, 1> body{record.body};
-  const auto stored = record.ends_channel() ? session.erase(name, durability)
-                                            : session.append(name, body, durability);
-  if (!stored) return std::unexpected(stored.error());
-  return {};
+/// Stores `records`, all of one channel: in one write, unless they end it.
+[[nodiscard]] inline Result<void> store_records(reserved::Session& session, reserved::Kind kind,
+                                                std::span<const coordinator::Record> records,
+                                                reserved::Durability durability) {
+  const reserved::ReservedName name{kind, records.front().key};
+  std::vector<Bytes> bodies;
+  bodies.reserve(records.size());
+  const auto append = [&]() -> Result<void> {
+    if (bodies.empty()) return {};
+    auto stored = session.append(name, bodies, durability);
+    bodies.clear();
+    if (!stored) return std::unexpected(std::move(stored.error()));
+    return {};
+  };
+  for (const coordinator::Record& record : records) {
+    if (!record.ends_channel()) {
+      bodies.emplace_back(record.body);
+      continue;
+    }
+    if (auto appended = append(); !appended) return appended;
+    if (auto erased = session.erase(name, durability); !erased)
+      return std::unexpected(std::move(erased.error()));
+  }
+  return append();
+}
+
+/// How many records the channel's live state takes; 0 if only a snapshot tells.
+template <coordinator::Machine M>
+std::uint64_t live_records(const M& machine, const std::string& key) {
+  if constexpr (requires { machine.live_records(); })
+    return machine.live_records();
+  else if constexpr (requires { machine.live_records(key); })
+    return machine.live_records(key);
+  else
+    return 0;
 }
 
 /// Replaces the channel by its live state once it has grown well past it. Failing is harmless: the
 /// old run stays.
 template <coordinator::Machine M>
-void roll_if_grown(reserved::Session& session, reserved::Kind kind, const M& machine,
-                   const std::string& key) {
-  const reserved::ReservedName name{kind, key};
+void roll_if_grown(reserved::Session& session, const reserved::ReservedName& name, const M& machine,
+                   reserved::Durability durability) {
   const std::uint64_t stored = session.records_in(name);
-  if (!coordinator::wants_roll(stored, 0)) return;  // most never get here
-  const std::vector<Buffer> live = machine.snapshot(key);
+  if (!coordinator::wants_roll(stored, live_records(machine, name.key))) return;
+  const std::vector<Buffer> live = machine.snapshot(name.key);
   if (!coordinator::wants_roll(stored, live.size())) return;
   const std::vector<Bytes> records(live.begin(), live.end());
-  if (auto rolled = session.roll(name, records, reserved::Durability::kSynced); !rolled) return;
+  if (auto rolled = session.roll(name, records, durability); !rolled) return;
 }
 
-/// Stores and applies the records of one step. After an error the machine must be rebuilt from its
-/// channels.
+/// Stores and applies the records of one step, those of one channel in one write, so all of them or
+/// none. After an error the machine must be rebuilt from its channels.
 template <coordinator::Machine M>
 [[nodiscard]] Result<void> store_and_apply(reserved::Session& session, reserved::Kind kind,
                                            M& machine, std::span<const coordinator::Record> records,
                                            reserved::Durability durability) {
-  for (const coordinator::Record& record : records) {
-    if (auto stored = store_record(session, kind, record, durability); !stored) return stored;
+  for (auto rest = records; !rest.empty();) {
+    const auto other = std::ranges::find_if(
+        rest, [&](const auto& record) { return record.key != rest.front().key; });
+    const auto run = rest.first(static_cast<std::size_t>(other - rest.begin()));
+    if (auto stored = store_records(session, kind, run, durability); !stored) return stored;
+    rest = rest.subspan(run.size());
   }
   for (const coordinator::Record& record : records) {
     if (auto applied = machine.apply(record); !applied) return applied;
-    if (!record.ends_channel()) roll_if_grown(session, kind, machine, record.key);
+  }
+  for (const coordinator::Record& record : records) {
+    const bool last = &record == &records.back() || (&record + 1)->key != record.key;
+    if (last && !record.ends_channel())
+      roll_if_grown(session, reserved::ReservedName{kind, record.key}, machine, durability);
   }
   return {};
 }

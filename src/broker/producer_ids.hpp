@@ -45,10 +45,10 @@ class ProducerIdSource {
   Result<void> rebuild() {
     machine_ = {};
     stale_ = false;
-    return session_.replay([&](const reserved::ReservedName& name, Bytes record) -> Result<void> {
-      if (name.kind != reserved::Kind::kPids) return {};
+    const auto visit = [&](const reserved::ReservedName& name, Bytes record) -> Result<void> {
       return machine_.apply({name.key, Buffer(record.begin(), record.end())});
-    });
+    };
+    return session_.replay_kind(reserved::Kind::kPids, visit);
   }
 
   reserved::Session& session_;

@@ -40,7 +40,17 @@ class MemorySession final : public Session {
   Result<Stored> erase(const ReservedName& name, Durability durability) override {
     return write(MemoryStore::Write::What::kErase, name, {}, durability);
   }
-  Result<void> replay(const Visitor& visitor) override { return store_.replay(id_, visitor); }
+  Result<void> replay(const Visitor& visitor) override {
+    return store_.replay(id_, [](const ReservedName&) { return true; }, visitor);
+  }
+  Result<void> replay_kind(Kind kind, const Visitor& visitor) override {
+    const auto wanted = [kind](const ReservedName& name) { return name.kind == kind; };
+    return store_.replay(id_, wanted, visitor);
+  }
+  Result<void> replay_channel(const ReservedName& name, const Visitor& visitor) override {
+    const auto wanted = [&name](const ReservedName& other) { return other == name; };
+    return store_.replay(id_, wanted, visitor);
+  }
   std::uint64_t records_in(const ReservedName& name) const override {
     return store_.records_in(name);
   }
@@ -72,6 +82,11 @@ Result<void> MemoryStore::flush() {
   }
   make_durable();
   return {};
+}
+
+std::uint64_t MemoryStore::journal_position() const {
+  const std::lock_guard guard(lock_);
+  return position_;
 }
 
 std::uint64_t MemoryStore::writes() const {
@@ -151,13 +166,16 @@ void MemoryStore::make_durable() {
   unsynced_.clear();
 }
 
-Result<void> MemoryStore::replay(std::uint64_t session, const Session::Visitor& visitor) const {
+Result<void> MemoryStore::replay(std::uint64_t session, const Filter& wanted,
+                                 const Session::Visitor& visitor) const {
   Channels channels;
   std::map<ReservedName, std::uint64_t> damaged;
   {
     const std::lock_guard guard(lock_);
     if (session != session_) return dead_session();
-    channels = channels_;
+    for (const auto& [name, channel] : channels_) {
+      if (wanted(name)) channels.emplace_hint(channels.end(), name, channel);
+    }
     damaged = damaged_;
   }
   for (const auto& [name, channel] : channels) {

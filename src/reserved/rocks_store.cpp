@@ -93,10 +93,18 @@ struct Live {
 };
 using LiveTable = std::map<ReservedName, Live>;
 
-/// Reads the whole database in key order: pointers, then the records they belong to.
+constexpr std::uint32_t bit(Kind kind) {
+  return 1U << static_cast<unsigned>(kind);
+}
+constexpr std::uint32_t kAllKinds = bit(Kind::kCluster) | bit(Kind::kConfig) | bit(Kind::kPids) |
+                                    bit(Kind::kOffsets) | bit(Kind::kTxn);
+
+/// Reads the database, or all keys that start with `prefix`, in key order: pointers, then the
+/// records they belong to.
 class Scan {
  public:
-  Scan(rocksdb::DB& db, const Session::Visitor* visitor) : db_(db), visitor_(visitor) {}
+  Scan(rocksdb::DB& db, const Session::Visitor* visitor, std::string prefix = {})
+      : db_(db), visitor_(visitor), prefix_(std::move(prefix)) {}
   Result<LiveTable> run();
 
  private:
@@ -105,6 +113,7 @@ class Scan {
 
   rocksdb::DB& db_;
   const Session::Visitor* visitor_;
+  const std::string prefix_;
   LiveTable table_;
   LiveTable::iterator channel_ = table_.end();
 };
@@ -121,7 +130,7 @@ Result<LiveTable> Scan::run() {
   options.fill_cache = false;
   options.verify_checksums = true;
   const std::unique_ptr<rocksdb::Iterator> at(db_.NewIterator(options));
-  for (at->SeekToFirst(); at->Valid(); at->Next()) {
+  for (at->Seek(prefix_); at->Valid() && at->key().starts_with(prefix_); at->Next()) {
     if (auto taken = take(at->key(), at->value()); !taken) return std::unexpected(taken.error());
   }
   if (!at->status().ok()) {
@@ -178,13 +187,16 @@ class RocksStore final : public Store, public std::enable_shared_from_this<Rocks
 
   Result<std::unique_ptr<Session>> open() override;
   Result<void> flush() override;
+  std::uint64_t journal_position() const override;
 
   Result<Stored> append(const ReservedName& name, std::span<const Bytes> records,
                         Durability durability);
   Result<Stored> roll(const ReservedName& name, std::span<const Bytes> snapshot,
                       Durability durability);
   Result<Stored> erase(const ReservedName& name, Durability durability);
-  Result<void> replay(const Session::Visitor* visitor);
+  Result<void> replay(const Session::Visitor& visitor);
+  Result<void> replay_kind(Kind kind, const Session::Visitor* visitor);
+  Result<void> replay_channel(const ReservedName& name, const Session::Visitor& visitor);
   std::uint64_t records_in(const ReservedName& name) const;
   void end_session() { session_open_ = false; }
 
@@ -192,7 +204,10 @@ class RocksStore final : public Store, public std::enable_shared_from_this<Rocks
   Live live(const ReservedName& name) const;
   void remember(const ReservedName& name, Live live);
   std::mutex& stripe(const ReservedName& name);
-  Result<void> ensure_loaded();
+  Result<void> ensure_loaded(Kind kind);
+  Result<void> scan_and_load(const std::string& prefix, std::uint32_t kinds,
+                             const Session::Visitor* visitor);
+  bool is_loaded(Kind kind) const { return (loaded_kinds_ & bit(kind)) != 0; }
   Result<Stored> write(rocksdb::WriteBatch& batch, const ReservedName& name, Durability durability);
   Result<void> repair();
   Result<void> drop_records_that_failed(const LiveTable& before);
@@ -206,7 +221,7 @@ class RocksStore final : public Store, public std::enable_shared_from_this<Rocks
   std::atomic<bool> broken_ = false;  // a write failed for want of space, and no repair since
   mutable std::mutex table_lock_;
   LiveTable table_;
-  std::atomic<bool> loaded_ = false;
+  std::atomic<std::uint32_t> loaded_kinds_ = 0;  // a bit for each kind whose channels table_ has
   std::mutex load_lock_;
   std::array<std::mutex, kStripes> stripes_;
   std::atomic<std::uint64_t> position_ = 0;
@@ -231,7 +246,13 @@ class RocksSession final : public Session {
   Result<Stored> erase(const ReservedName& name, Durability durability) override {
     return store_->erase(name, durability);
   }
-  Result<void> replay(const Visitor& visitor) override { return store_->replay(&visitor); }
+  Result<void> replay(const Visitor& visitor) override { return store_->replay(visitor); }
+  Result<void> replay_kind(Kind kind, const Visitor& visitor) override {
+    return store_->replay_kind(kind, &visitor);
+  }
+  Result<void> replay_channel(const ReservedName& name, const Visitor& visitor) override {
+    return store_->replay_channel(name, visitor);
+  }
   std::uint64_t records_in(const ReservedName& name) const override {
     return store_->records_in(name);
   }
@@ -246,6 +267,7 @@ class RocksStoreHandle final : public Store {
   explicit RocksStoreHandle(std::shared_ptr<RocksStore> store) : store_(std::move(store)) {}
   Result<std::unique_ptr<Session>> open() override { return store_->open(); }
   Result<void> flush() override { return store_->flush(); }
+  std::uint64_t journal_position() const override { return store_->journal_position(); }
 
  private:
   std::shared_ptr<RocksStore> store_;
@@ -284,6 +306,11 @@ Result<void> RocksStore::flush() {
   return {};
 }
 
+std::uint64_t RocksStore::journal_position() const {
+  const std::shared_lock database(db_lock_);
+  return db_ == nullptr ? 0 : db_->GetLatestSequenceNumber();
+}
+
 void add_records(rocksdb::WriteBatch& batch, std::string_view prefix, Live& live,
                  std::span<const Bytes> records) {
   for (const Bytes record : records) {
@@ -307,7 +334,7 @@ void delete_records(rocksdb::WriteBatch& batch, std::string_view prefix, const L
 
 Result<Stored> RocksStore::append(const ReservedName& name, std::span<const Bytes> records,
                                   Durability durability) {
-  if (auto loaded = ensure_loaded(); !loaded) return std::unexpected(loaded.error());
+  if (auto loaded = ensure_loaded(name.kind); !loaded) return std::unexpected(loaded.error());
   const std::lock_guard order(stripe(name));
   const std::string prefix = channel_prefix(name);
   Live next = live(name);
@@ -324,7 +351,7 @@ Result<Stored> RocksStore::append(const ReservedName& name, std::span<const Byte
 
 Result<Stored> RocksStore::roll(const ReservedName& name, std::span<const Bytes> snapshot,
                                 Durability durability) {
-  if (auto loaded = ensure_loaded(); !loaded) return std::unexpected(loaded.error());
+  if (auto loaded = ensure_loaded(name.kind); !loaded) return std::unexpected(loaded.error());
   const std::lock_guard order(stripe(name));
   const std::string prefix = channel_prefix(name);
   const Live old = live(name);
@@ -339,7 +366,7 @@ Result<Stored> RocksStore::roll(const ReservedName& name, std::span<const Bytes>
 }
 
 Result<Stored> RocksStore::erase(const ReservedName& name, Durability durability) {
-  if (auto loaded = ensure_loaded(); !loaded) return std::unexpected(loaded.error());
+  if (auto loaded = ensure_loaded(name.kind); !loaded) return std::unexpected(loaded.error());
   const std::lock_guard order(stripe(name));
   const std::string prefix = channel_prefix(name);
   rocksdb::WriteBatch batch;
@@ -350,14 +377,33 @@ Result<Stored> RocksStore::erase(const ReservedName& name, Durability durability
   return stored;
 }
 
-Result<void> RocksStore::replay(const Session::Visitor* visitor) {
+Result<void> RocksStore::replay(const Session::Visitor& visitor) {
+  return scan_and_load({}, kAllKinds, &visitor);
+}
+
+Result<void> RocksStore::replay_kind(Kind kind, const Session::Visitor* visitor) {
+  return scan_and_load(std::string(1, static_cast<char>(kind)), bit(kind), visitor);
+}
+
+Result<void> RocksStore::scan_and_load(const std::string& prefix, std::uint32_t kinds,
+                                       const Session::Visitor* visitor) {
   const std::shared_lock database(db_lock_);
   if (db_ == nullptr) return fail(ErrorCode::KAFKA_STORAGE_ERROR, "the reserved store is closed");
-  auto table = Scan(*db_, visitor).run();
+  auto table = Scan(*db_, visitor, prefix).run();
   if (!table) return std::unexpected(table.error());
   const std::lock_guard guard(table_lock_);
-  if (!loaded_) table_ = *std::move(table);  // later it is ahead of what a scan has seen
-  loaded_ = true;
+  // Of kinds that were loaded before, the table is ahead of what a scan has seen.
+  std::erase_if(*table, [&](const auto& channel) { return is_loaded(channel.first.kind); });
+  table_.merge(*table);
+  loaded_kinds_ |= kinds;
+  return {};
+}
+
+Result<void> RocksStore::replay_channel(const ReservedName& name, const Session::Visitor& visitor) {
+  const std::shared_lock database(db_lock_);
+  if (db_ == nullptr) return fail(ErrorCode::KAFKA_STORAGE_ERROR, "the reserved store is closed");
+  auto table = Scan(*db_, &visitor, channel_prefix(name)).run();
+  if (!table) return std::unexpected(table.error());
   return {};
 }
 
@@ -384,12 +430,12 @@ std::mutex& RocksStore::stripe(const ReservedName& name) {
   return stripes_[std::hash<std::string>{}(name.key) % kStripes];
 }
 
-// Whoever writes before replay() needs to know what is there.
-Result<void> RocksStore::ensure_loaded() {
-  if (loaded_) return {};
+// Whoever writes before a replay needs to know what is there.
+Result<void> RocksStore::ensure_loaded(Kind kind) {
+  if (is_loaded(kind)) return {};
   const std::lock_guard guard(load_lock_);
-  if (loaded_) return {};
-  return replay(nullptr);
+  if (is_loaded(kind)) return {};
+  return replay_kind(kind, nullptr);
 }
 
 Result<Stored> RocksStore::write(rocksdb::WriteBatch& batch, const ReservedName& name,
@@ -433,6 +479,7 @@ Result<void> RocksStore::repair() {
   const std::lock_guard guard(table_lock_);
   const LiveTable before = std::exchange(table_, *std::move(table));
   if (auto dropped = drop_records_that_failed(before); !dropped) return dropped;
+  loaded_kinds_ = kAllKinds;
   broken_ = false;
   return {};
 }
@@ -443,6 +490,10 @@ Result<void> RocksStore::drop_records_that_failed(const LiveTable& before) {
   rocksdb::WriteBatch batch;
   for (auto at = table_.begin(); at != table_.end();) {
     auto& [name, now] = *at;
+    if (!is_loaded(name.kind)) {  // nothing of it was written yet, so nothing of it failed
+      ++at;
+      continue;
+    }
     const auto known = before.find(name);
     if (known == before.end()) {
       const std::string prefix = channel_prefix(name);

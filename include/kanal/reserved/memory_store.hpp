@@ -17,9 +17,11 @@ class MemoryStore final : public Store {
  public:
   Result<std::unique_ptr<Session>> open() override;
   Result<void> flush() override;
+  [[nodiscard]] std::uint64_t journal_position() const override;
 
   /// Writes (append, roll, erase, flush) so far.
   [[nodiscard]] std::uint64_t writes() const;
+  [[nodiscard]] std::uint64_t records_in(const ReservedName& name) const;
   enum class Failure {
     kNothingWritten,
     kWrittenUnsynced,  // the error comes after the bytes: a crash may bring them to life
@@ -50,8 +52,9 @@ class MemoryStore final : public Store {
   static void carry_out(Channels& channels, const Write& write);
 
   Result<Stored> store(std::uint64_t session, Write write, Durability durability);
-  Result<void> replay(std::uint64_t session, const Session::Visitor& visitor) const;
-  [[nodiscard]] std::uint64_t records_in(const ReservedName& name) const;
+  using Filter = std::function<bool(const ReservedName&)>;
+  Result<void> replay(std::uint64_t session, const Filter& wanted,
+                      const Session::Visitor& visitor) const;
   void close(std::uint64_t session);
   void make_durable();
 

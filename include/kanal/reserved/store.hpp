@@ -49,6 +49,9 @@ class Session {  // the reserved channels of one slot, under one leader epoch
   using Visitor = std::function<Result<void>(const ReservedName&, Bytes record)>;
   /// Every live record, channel by channel in its order. Damage is an error that names the channel.
   virtual Result<void> replay(const Visitor& visitor) = 0;
+  /// The same for the channels of one kind, and for one channel; they read nothing else.
+  virtual Result<void> replay_kind(Kind kind, const Visitor& visitor) = 0;
+  virtual Result<void> replay_channel(const ReservedName& name, const Visitor& visitor) = 0;
   /// Records in the channel's live generation: the machine's driver rolls when it has grown well
   /// past its state.
   [[nodiscard]] virtual std::uint64_t records_in(const ReservedName& name) const = 0;
@@ -60,6 +63,8 @@ class Store {
   virtual Result<std::unique_ptr<Session>>
   open() = 0;                        // helper thread, may block; one session at a time
   virtual Result<void> flush() = 0;  // everything written is durable; at shutdown
+  /// Counts up with every record written, over restarts too; not one for one.
+  [[nodiscard]] virtual std::uint64_t journal_position() const = 0;
 };
 
 [[nodiscard]] Result<std::unique_ptr<Store>> open_rocks_store(const std::string& directory);

@@ -129,6 +129,54 @@ TEST_P(ReservedStore, AppendsBeforeReplayGoBehindWhatIsThere) {
   EXPECT_EQ(content()[kOrders], (std::vector<std::string>{"a", "b"}));
 }
 
+TEST_P(ReservedStore, ReplaysOneKindOrOneChannelAndNothingElse) {
+  const ReservedName orders{Kind::kOffsets, "orders"}, zero{Kind::kOffsets, "orders\0x"s};
+  ASSERT_TRUE(append(*session_, kOrders, {"config"}));
+  ASSERT_TRUE(append(*session_, orders, {"a", "b"}));
+  ASSERT_TRUE(append(*session_, zero, {"c"}));
+  ASSERT_TRUE(append(*session_, {Kind::kTxn, "orders"}, {"t"}));
+  const auto of_kind = [&](Kind kind) {
+    Content found;
+    EXPECT_TRUE(session_->replay_kind(kind, [&](const ReservedName& name, Bytes record) {
+      found[name].emplace_back(as_text(record));
+      return Result<void>();
+    }));
+    return found;
+  };
+  const auto of_channel = [&](const ReservedName& channel) {
+    Content found;
+    EXPECT_TRUE(session_->replay_channel(channel, [&](const ReservedName& name, Bytes record) {
+      found[name].emplace_back(as_text(record));
+      return Result<void>();
+    }));
+    return found;
+  };
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_EQ(of_channel(orders), (Content{{orders, {"a", "b"}}}));
+    EXPECT_EQ(of_channel({Kind::kOffsets, "order"}), Content{});
+    EXPECT_EQ(of_kind(Kind::kOffsets), (Content{{orders, {"a", "b"}}, {zero, {"c"}}}));
+    EXPECT_EQ(of_kind(Kind::kCluster), Content{});
+    restart();
+  }
+}
+
+TEST_P(ReservedStore, WritesOfAKindThatWasNotReplayedGoBehindWhatIsThere) {
+  const ReservedName group{Kind::kOffsets, "g"};
+  ASSERT_TRUE(append(*session_, kOrders, {"a"}));
+  ASSERT_TRUE(append(*session_, group, {"a"}));
+  restart();
+  const auto nothing = [](const ReservedName&, Bytes) { return Result<void>(); };
+  ASSERT_TRUE(session_->replay_kind(Kind::kConfig, nothing));
+  ASSERT_TRUE(append(*session_, group, {"b"}));
+  ASSERT_TRUE(append(*session_, kOrders, {"b"}));
+  ASSERT_TRUE(session_->replay_kind(Kind::kConfig, nothing));
+  ASSERT_TRUE(append(*session_, kOrders, {"c"}));
+  EXPECT_EQ(session_->records_in(kOrders), 3U);
+  EXPECT_EQ(content(), (Content{{kOrders, {"a", "b", "c"}}, {group, {"a", "b"}}}));
+  restart();
+  EXPECT_EQ(content(), (Content{{kOrders, {"a", "b", "c"}}, {group, {"a", "b"}}}));
+}
+
 TEST_P(ReservedStore, TakesAnyNameWithoutClash) {
   std::vector<ReservedName> names;
   for (const std::string& key :

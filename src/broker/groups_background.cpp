@@ -1,0 +1,255 @@
+// What runs beside the requests of groups: deadlines, loading and rebuilding, expiry of offsets.
+#include <algorithm>
+#include <utility>
+
+#include "driver.hpp"
+#include "groups_state.hpp"
+#include "kanal/base/logging.hpp"
+
+namespace kanal::broker {
+namespace {
+
+using namespace std::chrono_literals;
+using Status = LiveGroup::Status;
+constexpr Duration kRebuildPause = 1s;  // between attempts that fail
+
+coordinator::GroupLimits limits_of(const coordinator::BrokerConfig& config) {
+  coordinator::GroupLimits limits;
+  limits.min_session_timeout = std::chrono::milliseconds(config.group_min_session_timeout_ms);
+  limits.max_session_timeout = std::chrono::milliseconds(config.group_max_session_timeout_ms);
+  limits.initial_rebalance_delay =
+      std::chrono::milliseconds(config.group_initial_rebalance_delay_ms);
+  limits.max_size = config.group_max_size;
+  limits.offset_metadata_max_bytes = config.offset_metadata_max_bytes;
+  limits.offsets_retention_ms =
+      std::chrono::milliseconds(std::chrono::minutes(config.offsets_retention_minutes)).count();
+  return limits;
+}
+
+}  // namespace
+
+Groups::State::State(Stage given)
+    : stage(std::move(given)),
+      limits(limits_of(*stage.config)),
+      stalls(stage.clock),
+      last_expiry(stage.clock.now()),
+      last_failure_logged(Time(Time::min().time_since_epoch() / 2)) {}
+
+Result<void> Groups::start(GroupsReport& report) {
+  return state_->load(report);
+}
+
+void Groups::attach(IoThread& io) {
+  state_->threads.push_back(&io);
+  state_->stalls.attach(io);
+}
+
+void Groups::tick() {
+  state_->stalls.tick();
+  state_->arm_loaded();
+  const Time now = state_->stage.clock.now();
+  const std::chrono::milliseconds every(state_->stage.config->offsets_retention_check_interval_ms);
+  if (now - state_->last_expiry.load() < every) return;
+  state_->last_expiry.store(now);
+  state_->sweep([state = state_.get()](const GroupSlotPtr& slot) {
+    state->step_own(slot, coordinator::ExpireOffsetsCommand{});
+  });
+}
+
+void Groups::forget_deleted_topics() {
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->forget_again = true;
+    if (std::exchange(state_->forgetting, true)) return;
+  }
+  state_->stage.helpers.post([state = state_.get()] { state->forget(); });
+}
+
+void Groups::stop() {
+  state_->stopped.store(true);
+}
+
+// Deadlines
+
+IoThread* Groups::State::home(const GroupSlot& slot) const noexcept {
+  return threads.empty() ? nullptr
+                         : threads[GroupTable::hash(slot.id) / GroupTable::kShards %
+                                   threads.size()];
+}
+
+void Groups::State::arm(const GroupSlotPtr& slot) {
+  if (IoThread* io = home(*slot)) {
+    io->post([this, slot] { set_timer(slot); });
+    return;
+  }
+  const std::lock_guard lock(mutex);
+  to_arm.push_back(slot);
+}
+
+void Groups::State::arm_loaded() {
+  std::vector<std::weak_ptr<GroupSlot>> loaded;
+  {
+    const std::lock_guard lock(mutex);
+    loaded.swap(to_arm);
+  }
+  for (const auto& slot : loaded) {
+    if (const GroupSlotPtr held = slot.lock()) arm(held);
+  }
+}
+
+void Groups::State::set_timer(const GroupSlotPtr& slot) {
+  // Asked now: several may have armed the group, and their posts may have overtaken each other.
+  const std::optional<Time> due = slot->live.with([](LiveGroup& live) { return live.due; });
+  IoThread& io = *home(*slot);
+  if (slot->timer) io.cancel_timer(*std::exchange(slot->timer, std::nullopt));
+  if (!due) return;
+  const Time by_clock = stalls.by_clock(*due);
+  const Time not_before = std::max(by_clock, stage.clock.now());
+  auto on_due = [this, weak = std::weak_ptr(slot), not_before] {
+    if (const GroupSlotPtr held = weak.lock()) on_timer(held, not_before);
+  };
+  slot->timer = io.add_timer(by_clock, std::move(on_due));
+}
+
+void Groups::State::on_timer(const GroupSlotPtr& slot, Time due_by_clock) {
+  slot->timer.reset();
+  stalls.ran(due_by_clock);
+  const bool due = slot->live.with([&](LiveGroup& live) {
+    live.due.reset();
+    if (live.status == Status::kUsable) live.due = live.machine->next_deadline();
+    return live.due && *live.due <= stalls.now();
+  });
+  // Until the barrier is through `due` stays set, so that nobody arms the group for the same again.
+  if (due)
+    stalls.after_barrier([this, slot] { pass_time(slot); });
+  else
+    set_timer(slot);
+}
+
+void Groups::State::pass_time(const GroupSlotPtr& slot) {
+  if (stopped.load()) return;
+  Aftermath after;
+  slot->live.with([&](LiveGroup& live) {
+    if (live.status != Status::kUsable) return;
+    live.due.reset();
+    const auto next = live.machine->next_deadline();
+    if (next && *next <= stalls.now()) {
+      coordinator::GroupCommand command{0, stage.clock.wall(), coordinator::PassTime{}};
+      (void)step(*slot, live, command, after);
+    }
+    settle(live, after);
+  });
+  finish(slot, after);
+}
+
+// Loading
+
+Result<void> Groups::State::load(GroupsReport& report) {
+  GroupSlotPtr slot;
+  coordinator::Record record;
+  const auto visit = [&](const reserved::ReservedName& name, Bytes body) -> Result<void> {
+    if (slot == nullptr || slot->id != name.key) {
+      slot = table.find_or_add(name.key, limits);
+      record.key = name.key;
+    }
+    record.body.assign(body.begin(), body.end());
+    return slot->live.with([&](LiveGroup& live) { return live.machine->apply(record); });
+  };
+  if (auto replayed = stage.session.replay_kind(reserved::Kind::kOffsets, visit); !replayed)
+    return replayed;
+  for (std::size_t shard = 0; shard < GroupTable::kShards; ++shard) {
+    for (const GroupSlotPtr& loaded : table.shard(shard)) finish_load(loaded, report);
+  }
+  return {};
+}
+
+void Groups::State::finish_load(const GroupSlotPtr& slot, GroupsReport& report) {
+  Aftermath after;
+  slot->live.with([&](LiveGroup& live) {
+    live.machine->loaded(stalls.now());
+    settle(live, after);
+    ++report.groups;
+    report.records += live.machine->live_records();
+  });
+  finish(slot, after);
+  if (!after.vacant) return forget_missing_topics(slot);
+  // Its last offset was taken from it; what is left of its channel says nothing any more.
+  const reserved::ReservedName channel{reserved::Kind::kOffsets, slot->id};
+  (void)stage.session.erase(channel, reserved::Durability::kWritten);
+}
+
+void Groups::State::begin_rebuild(const GroupSlotPtr& slot, LiveGroup& live) {
+  if (live.status != Status::kFailed || live.rebuilding || stage.clock.now() < live.rebuild_after)
+    return;
+  live.rebuilding = true;
+  stage.helpers.post([this, slot] { rebuild(slot); });
+}
+
+void Groups::State::rebuild(const GroupSlotPtr& slot) {
+  auto machine = std::make_unique<coordinator::Group>(slot->id, limits);
+  const auto visit = [&](const reserved::ReservedName& name, Bytes body) -> Result<void> {
+    return machine->apply({name.key, Buffer(body.begin(), body.end())});
+  };
+  const auto replayed =
+      stage.session.replay_channel({reserved::Kind::kOffsets, slot->id}, visit);
+  Aftermath after;
+  slot->live.with([&](LiveGroup& live) {
+    live.rebuilding = false;
+    if (!replayed) {
+      live.rebuild_after = stage.clock.now() + kRebuildPause;
+      return;
+    }
+    live.machine = std::move(machine);
+    live.machine->loaded(stalls.now());
+    live.status = Status::kUsable;
+    live.due.reset();
+    settle(live, after);
+  });
+  finish(slot, after);
+  if (replayed) return forget_missing_topics(slot);
+  logger("broker").error("A group could not be read from its channel. group={} reason={}",
+                         slot->id, replayed.error().detail);
+}
+
+// Sweeps
+
+void Groups::State::sweep(const Each& each, std::size_t shard) {
+  if (shard == GroupTable::kShards || stopped.load()) return;
+  for (const GroupSlotPtr& slot : table.shard(shard)) each(slot);
+  stage.helpers.post([this, each, shard] { sweep(each, shard + 1); });
+}
+
+void Groups::State::forget() {
+  for (;;) {
+    {
+      const std::lock_guard lock(mutex);
+      if (!std::exchange(forget_again, false)) {
+        forgetting = false;
+        return;
+      }
+    }
+    for (std::size_t shard = 0; shard < GroupTable::kShards; ++shard) {
+      for (const GroupSlotPtr& slot : table.shard(shard)) forget_missing_topics(slot);
+    }
+  }
+}
+
+void Groups::State::forget_missing_topics(const GroupSlotPtr& slot) {
+  std::vector<Uuid> missing;
+  slot->live.with([&](LiveGroup& live) {
+    if (live.status != Status::kUsable) return;
+    // Taken under the group's lock: whatever is committed here was found in this picture or in an
+    // earlier one.
+    const std::shared_ptr<const Topics> topics = stage.topics();
+    Uuid last;
+    live.machine->for_each_offset(
+        [&](std::string_view, PartitionIndex, const coordinator::CommittedOffset& offset) {
+          if (offset.topic_id == last) return;
+          last = offset.topic_id;
+          if (topics->find(last) == nullptr) missing.push_back(last);
+        });
+  });
+  for (const Uuid& id : missing) step_own(slot, coordinator::ForgetTopicCommand{id});
+}
+
+}  // namespace kanal::broker

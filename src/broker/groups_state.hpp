@@ -1,0 +1,89 @@
+// What Groups is made of: the table, the store, the clockwork of deadlines, the background sweeps.
+// groups.cpp has what requests do, groups_background.cpp what runs beside them. Locks: a group's
+// (rank 2); the table's shards and mutex_ are leaves.
+#pragma once
+
+#include "group_table.hpp"
+#include "kanal/broker/groups.hpp"
+#include "kanal/broker/topics.hpp"
+#include "stalls.hpp"
+
+#include <atomic>
+#include <mutex>
+#include <unordered_set>
+
+namespace kanal::broker {
+
+struct Groups::State {
+  explicit State(Stage given);
+
+  // Requests
+  /// How a step went: an answer, or an error of the group as a whole, or neither: parked.
+  struct Stepped {
+    std::optional<GroupAnswer> answer;
+    ErrorCode error = ErrorCode::NONE;
+    GroupSlotPtr slot;  // where it is parked, and under which number
+    coordinator::WaiterId waiter = 0;
+  };
+  using What = decltype(coordinator::GroupCommand::what);
+  enum class IfUnknown { kMake, kAskOnly };
+  /// Steps the group of that name. kAskOnly: a group that does not exist is asked, not made.
+  Stepped submit(std::string_view group, What what, IfUnknown if_unknown,
+                 const std::shared_ptr<GroupWaiter>& waiter = nullptr);
+  /// Waits for a parked reply; nothing if the connection ended or the group failed.
+  Task<std::optional<GroupAnswer>> wait(Context& context, Stepped stepped,
+                                        std::shared_ptr<GroupWaiter> waiter);
+
+  /// What a step leaves to be done without the group's lock.
+  struct Aftermath {
+    std::vector<std::shared_ptr<GroupWaiter>> woken;
+    bool arm = false;
+    bool vacant = false;
+    bool failed = false;
+  };
+  /// Under the group's lock, of a usable group.
+  std::optional<GroupAnswer> step(GroupSlot& slot, LiveGroup& live,
+                                  coordinator::GroupCommand& command, Aftermath& after);
+  void fail(GroupSlot& slot, LiveGroup& live, const Error& why, Aftermath& after);
+  void settle(LiveGroup& live, Aftermath& after);
+  void finish(const GroupSlotPtr& slot, Aftermath& after);
+  /// Steps a command of the broker's own, if the group is usable.
+  void step_own(const GroupSlotPtr& slot, What what);
+
+  // Deadlines
+  IoThread* home(const GroupSlot& slot) const noexcept;
+  void arm(const GroupSlotPtr& slot);
+  void set_timer(const GroupSlotPtr& slot);  // on its home thread
+  void on_timer(const GroupSlotPtr& slot, Time due_by_clock);
+  void pass_time(const GroupSlotPtr& slot);
+  void arm_loaded();
+
+  // Background
+  Result<void> load(GroupsReport& report);
+  void finish_load(const GroupSlotPtr& slot, GroupsReport& report);
+  void begin_rebuild(const GroupSlotPtr& slot, LiveGroup& live);
+  void rebuild(const GroupSlotPtr& slot);
+  /// Forgets offsets whose topics are not there any more.
+  void forget_missing_topics(const GroupSlotPtr& slot);
+  using Each = std::function<void(const GroupSlotPtr&)>;
+  /// All groups, shard by shard, each shard a task of its own on the helper threads.
+  void sweep(const Each& each, std::size_t shard = 0);
+  /// Takes the offsets of deleted topics out of all groups, until nothing was deleted meanwhile.
+  void forget();
+
+  Stage stage;
+  coordinator::GroupLimits limits;
+  GroupTable table;
+  Stalls stalls;
+  std::vector<IoThread*> threads;
+  std::atomic<bool> stopped = false;
+  std::atomic<Time> last_expiry;
+  std::atomic<Time> last_failure_logged;
+
+  std::mutex mutex;
+  std::vector<std::weak_ptr<GroupSlot>> to_arm;  // loaded with members, before there were threads
+  bool forgetting = false;                       // a sweep for deleted topics runs
+  bool forget_again = false;                     // and one more has to follow
+};
+
+}  // namespace kanal::broker
