@@ -136,7 +136,8 @@ class Fetcher {
         continue;
       }
       co_await fetch_once();
-      const Duration pause = dice_.percent(80) ? Duration{} : dice_.milliseconds(1, 500);
+      const auto longest = static_cast<int>(world_.profile().produce_pause / 1ms);
+      const Duration pause = dice_.percent(40) ? Duration{} : dice_.milliseconds(0, longest);
       co_await world_.sleep(pause);
     }
   }

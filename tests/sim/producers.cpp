@@ -38,7 +38,8 @@ class Producer {
 
   broker::Task<void> run() {
     while (world_.running()) {
-      const Duration pause = dice_.percent(70) ? Duration{} : dice_.milliseconds(1, 300);
+      const auto longest = static_cast<int>(world_.profile().produce_pause / 1ms);
+      const Duration pause = dice_.milliseconds(0, longest);
       co_await world_.sleep(pause);
       const auto topic = world_.topics().pick(dice_);
       if (!topic || !link_.up()) {

@@ -15,6 +15,12 @@ Profile make_profile(Dice dice) {
   profile.fetchers = dice.between(1, 3);
   profile.groups = dice.between(1, 3);
   profile.members = dice.between(1, 5);
+  if (dice.percent(30)) profile.static_groups = dice.between(1, profile.groups);
+  profile.times.session = dice.milliseconds(6'000, 12'000);
+  profile.times.rebalance = dice.milliseconds(5'000, 20'000);
+  // Half of the runs are about groups: producers are rare guests there.
+  profile.produce_pause =
+      dice.percent(50) ? dice.milliseconds(0, 300) : dice.milliseconds(5'000, 20'000);
   if (dice.percent(70)) profile.lost_per_10000 = dice.between(1, 100);
   const int level = dice.between(0, 9);
   profile.restarts = level >= 1;
@@ -27,6 +33,7 @@ Profile make_profile(Dice dice) {
   coordinator::ConfigLayers layers;
   const char* delays[] = {"0", "500", "3000"};
   layers.fixed["group.initial.rebalance.delay.ms"] = dice.pick(delays);
+  layers.fixed["offsets.retention.check.interval.ms"] = "31536000000";
   auto made = coordinator::make_broker_config(std::move(layers), {});
   CHECK(made.has_value(), "the simulation's configs are sound");
   profile.kafka = std::move(*made);

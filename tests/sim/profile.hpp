@@ -3,6 +3,7 @@
 #pragma once
 
 #include "dice.hpp"
+#include "group_ledger.hpp"
 #include "kanal/coordinator/broker_config.hpp"
 
 #include <string>
@@ -12,8 +13,11 @@ namespace kanal::sim {
 struct Profile {
   int topics = 2, eternal_topics = 1;
   int idempotent_producers = 1, plain_producers = 1, fetchers = 1;
-  int groups = 0, members = 0;
-  int lost_per_10000 = 0;  // requests whose connection breaks
+  int groups = 0, members = 0;  // of each
+  int static_groups = 0;        // the first ones
+  GroupTimes times;
+  Duration produce_pause{};  // at most, between two windows of a producer
+  int lost_per_10000 = 0;    // requests whose connection breaks
   bool restarts = false, deaths = false, power_cuts = false, disk_faults = false, stalls = false;
   Duration disk_delay{};
   Duration between_faults{};

@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "actors.hpp"
+#include "kanal/broker/groups.hpp"
 
 namespace kanal::sim {
 namespace {
@@ -31,6 +32,36 @@ std::uint64_t fold_bytes(std::uint64_t digest, Bytes bytes) noexcept {
   return digest;
 }
 
+std::string hex(Bytes bytes) {
+  std::string text;
+  for (const std::byte each : bytes) text += fmt::format("{:02x}", static_cast<unsigned>(each));
+  return text;
+}
+
+/// What a restart without a power cut has to bring back: each group's offsets, and the members of a
+/// generation that has its assignments.
+std::map<std::string, std::string> stored_groups(broker::Broker& broker) {
+  std::map<std::string, std::string> all;
+  const auto topics = broker.topics();
+  broker.groups().for_each([&](const coordinator::Group& group) {
+    std::string& offsets = all["the offsets of " + group.id()];
+    group.for_each_offset(
+        [&](std::string_view, PartitionIndex index, const coordinator::CommittedOffset& offset) {
+          if (topics->find(offset.topic_id) == nullptr) return;  // about to be forgotten
+          offsets += fmt::format("{}~{}={}/{}/{}@{} ", to_string(offset.topic_id), index.value(),
+                                 offset.offset.value(), offset.leader_epoch.value(),
+                                 offset.metadata, offset.committed.value());
+        });
+    if (group.state() != coordinator::GroupState::kStable) return;
+    std::string& members = all["the members of " + group.id()];
+    for (const auto& member : group.describe().members) {
+      members += fmt::format("{}:{}:{} ", member.member_id, hex(member.member_metadata),
+                             hex(member.member_assignment));
+    }
+  });
+  return all;
+}
+
 }  // namespace
 
 World::World(const RunOptions& options)
@@ -40,6 +71,9 @@ World::World(const RunOptions& options)
       profile_(make_profile(dice_.fork())),
       client_io_(computer_.clock, 1),
       records_([this](const std::string& what) { violate(what); }),
+      groups_([this](const std::string& what) { violate(what); }, [this] { return group_now(); },
+              [this] { return troubled(); }),
+      offsets_([this](const std::string& what) { violate(what); }),
       tamper_(options.mutant, dice_.fork()) {}
 
 World::~World() = default;
@@ -136,6 +170,7 @@ void World::run_until_actors_end(const char* whose) {
 
 bool World::turn() {
   bool ran = client_io_.poll();
+  if (stalled_until_ != Time{} && clock().now() >= stalled_until_) end_stall();
   const bool stalled = clock().now() < stalled_until_;
   if (process_ != nullptr && !stalled) {
     ran |= process_->turn();
@@ -178,10 +213,7 @@ void World::boot() {
     if (!dies_after) return violate("the broker does not start: " + started.error().detail);
     trace("dies while it starts: {}", started.error().detail);
     last_death_ = std::max(last_death_, power_fails_ ? Death::kPowerCut : Death::kKill);
-    if (std::exchange(power_fails_, false)) {
-      ++power_cuts_;
-      computer_.power_cut(dice_);
-    }
+    if (std::exchange(power_fails_, false)) cut_power();
     return boot_later(100ms);
   }
   process_ = std::move(*started);
@@ -201,31 +233,17 @@ void World::after_start(Death death) {
   if (epoch <= last_epoch_) violate(fmt::format("leader epoch {} after {}", epoch, last_epoch_));
   last_epoch_ = epoch;
   for (const auto& [name, entry] : topics_.entries()) survey_topic(entry, death);
+  groups_.started();
+  offsets_.synced();  // the leader epoch was, and with it all before it
+  if (const auto before = std::exchange(groups_before_, std::nullopt)) compare_groups(*before);
 }
 
-void World::survey_topic(const Directory::Entry& entry, Death death) {
-  const auto topic = process_->broker().topics()->find(entry.facts.name);
-  if (entry.state == Directory::State::kAbsent && topic != nullptr) {
-    return violate("the deleted topic " + entry.facts.name + " is back after a restart");
-  }
-  if (entry.state == Directory::State::kPresent) {
-    if (topic == nullptr) return violate("topic " + entry.facts.name + " is lost by a restart");
-    if (topic->id() != entry.facts.id) {
-      return violate("topic " + entry.facts.name + " has another id after a restart");
-    }
-  }
-  if (topic == nullptr || topic->id() != entry.facts.id) return;
-  if (static_cast<std::int32_t>(topic->partitions.size()) < entry.facts.partitions) {
-    return violate("topic " + entry.facts.name + " has lost partitions by a restart");
-  }
-  for (const auto& partition : topic->partitions) {
-    const auto marks = partition->with_log([](log::Partition& log) { return log.watermarks(); });
-    if (!marks) {
-      violate("a partition of " + entry.facts.name + " is not readable: " + marks.error().detail);
-      continue;
-    }
-    records_.survived({topic->id(), partition->id().partition.value()},
-                      {marks->log_start.value(), marks->high_watermark.value()}, death);
+/// Replay equals life, as far as it is stored.
+void World::compare_groups(const std::map<std::string, std::string>& before) {
+  auto now = stored_groups(process_->broker());
+  for (const auto& [what, state] : before) {
+    if (now[what] != state)
+      violate(what + " were '" + state + "' and are '" + now[what] + "' after a restart");
   }
 }
 
@@ -250,13 +268,20 @@ void World::end_process(Death death, Duration downtime) {
   computer_.disk.clear_faults();
   computer_.disk.set_capacity(std::nullopt);
   end_trouble();
-  stalled_until_ = {};
-  if (death == Death::kPowerCut) {
-    ++power_cuts_;
-    computer_.power_cut(dice_);
-  }
+  end_stall();
+  groups_.died(Death::kKill);
+  offsets_.died(Death::kKill);
+  if (death == Death::kPowerCut) cut_power();
   last_death_ = std::max(last_death_, death);
   if (!aborting_) boot_later(downtime);
+}
+
+void World::cut_power() {
+  ++power_cuts_;
+  groups_before_.reset();
+  computer_.power_cut(dice_);
+  groups_.died(Death::kPowerCut);
+  offsets_.died(Death::kPowerCut);
 }
 
 void World::stop_cleanly(Duration downtime) {
@@ -265,18 +290,24 @@ void World::stop_cleanly(Duration downtime) {
   for (const auto& weak : connections_) {
     if (const auto connection = weak.lock()) connection->close();
   }
+  if (!troubled()) groups_before_ = stored_groups(process_->broker());
   const Result<void> stopped = process_->stop();
   if (process_->dead()) {
     next_downtime_ = downtime;
     return mourn();
   }
   if (!stopped && !troubled()) violate("the stop was not clean: " + stopped.error().detail);
-  if (stopped && !troubled()) records_.stopped_cleanly();
+  if (stopped && !troubled()) {
+    records_.stopped_cleanly();
+    offsets_.synced();
+  }
   end_process(stopped ? Death::kCleanStop : Death::kKill, downtime);
 }
 
 void World::kill(bool power_cut, Duration downtime) {
   if (process_ == nullptr) return;
+  if (!power_cut && !power_fails_ && !troubled())
+    groups_before_ = stored_groups(process_->broker());
   process_->life().kill();
   power_fails_ |= power_cut;
   next_downtime_ = downtime;
@@ -284,8 +315,21 @@ void World::kill(bool power_cut, Duration downtime) {
 }
 
 void World::stall(Duration time) {
-  stalled_until_ = clock().now() + time;
+  end_stall();
+  stalled_since_ = clock().now();
+  stalled_until_ = stalled_since_ + time;
   slow_until_ = std::max(slow_until_, stalled_until_ + kAfterTrouble);
+}
+
+void World::end_stall() {
+  if (stalled_until_ == Time{}) return;
+  stalled_ += std::min(clock().now(), stalled_until_) - stalled_since_;
+  stalled_until_ = {};
+}
+
+Time World::group_now() const noexcept {
+  if (stalled_until_ == Time{}) return clock().now() - stalled_;
+  return stalled_since_ - stalled_;
 }
 
 // The network
@@ -319,6 +363,11 @@ void World::close_connections(int percent) {
 
 // Beginning and end
 
+std::string World::group_id(int number) {
+  static constexpr const char* kNames[] = {"group", "a/group.of~odd name", "Gruppe \xc3\xbc"};
+  return fmt::format("{}-{}", kNames[number % 3], number);
+}
+
 void World::start_actors() {
   for (int i = 0; i < profile_.topics + profile_.eternal_topics; ++i) {
     const bool eternal = i < profile_.eternal_topics;
@@ -334,6 +383,15 @@ void World::start_actors() {
     spawn(produce(*this, fmt::format("plain-{}", i), false));
   }
   for (int i = 0; i < profile_.fetchers; ++i) spawn(fetch(*this, fmt::format("fetcher-{}", i)));
+  for (int i = 0; i < profile_.groups; ++i) {
+    const GroupPlan plan{group_id(i), profile_.times, profile_.static_groups > i};
+    groups_.add(plan.id, plan.times);
+    for (int k = 0; k < profile_.members; ++k) {
+      spawn(be_member(*this, fmt::format("member-{}-{}", i, k), plan));
+    }
+  }
+  spawn(watch_groups(*this));
+  spawn(commit_alone(*this, "alone"));
   spawn(break_things(*this));
 }
 

@@ -6,6 +6,7 @@
 
 #include "computer.hpp"
 #include "directory.hpp"
+#include "group_ledger.hpp"
 #include "kanal/broker/io_thread.hpp"
 #include "ledger.hpp"
 #include "network.hpp"
@@ -16,6 +17,7 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -77,6 +79,11 @@ class World {
   }
   [[nodiscard]] RecordLedger& records() noexcept { return records_; }
   [[nodiscard]] Directory& topics() noexcept { return topics_; }
+  [[nodiscard]] GroupLedger& groups() noexcept { return groups_; }
+  [[nodiscard]] OffsetLedger& offsets() noexcept { return offsets_; }
+  [[nodiscard]] static std::string group_id(int number);
+  /// The clock's time without the broker's stalls.
+  [[nodiscard]] Time group_now() const noexcept;
   /// No producer id is given out twice.
   void check_producer_id(ProducerId id);
   [[nodiscard]] Tamper& tamper() noexcept { return tamper_; }
@@ -118,6 +125,9 @@ class World {
   void survey_topic(const Directory::Entry& entry, RecordLedger::Death death);
   void end_process(RecordLedger::Death death, Duration downtime);
   void mourn();
+  void end_stall();
+  void cut_power();
+  void compare_groups(const std::map<std::string, std::string>& before);
   void start_actors();
   void final_audit();
   void abort();
@@ -131,6 +141,8 @@ class World {
   std::unique_ptr<Process> process_;
   RecordLedger records_;
   Directory topics_;
+  GroupLedger groups_;
+  OffsetLedger offsets_;
   Tamper tamper_;
   std::vector<std::shared_ptr<void>> kept_;
   std::vector<std::weak_ptr<Connection>> connections_;
@@ -146,7 +158,10 @@ class World {
   std::optional<std::uint64_t> next_dies_after_;
   RecordLedger::Death last_death_ = RecordLedger::Death::kCleanStop;
   Duration next_downtime_{};
-  Time trouble_until_{}, slow_until_{}, stalled_until_{};
+  Time trouble_until_{}, slow_until_{}, stalled_since_{}, stalled_until_{};
+  Duration stalled_{};
+  std::optional<std::map<std::string, std::string>>
+      groups_before_;  // what a restart must bring back
 };
 
 }  // namespace kanal::sim
