@@ -69,6 +69,10 @@ struct MemoryFileSystem::Node {
     apply(data, what, what.bytes.size());
     unsynced.push_back(std::move(what));
   }
+  void sync() {  // costs what was written, not what is there
+    for (const Change& each : unsynced) apply(durable, each, each.bytes.size());
+    unsynced.clear();
+  }
   void touch(std::uint64_t position, std::uint64_t size) {
     if (!cold || size == 0) return;
     for (std::uint64_t page = position / kPage; page <= (position + size - 1) / kPage; ++page) {
@@ -124,8 +128,7 @@ class MemoryFileSystem::OpenFile final : public File {
   Result<void> sync() override {
     const std::lock_guard hold(files_.mutex_);
     if (auto ready = begin(kSync, "sync"); !ready) return ready;
-    node_->durable = node_->data;
-    node_->unsynced.clear();
+    node_->sync();
     return {};
   }
   Result<void> truncate(std::uint64_t size) override {
@@ -453,8 +456,7 @@ Result<void> MemoryFileSystem::sync_all(const std::string& path) {
 }
 
 void MemoryFileSystem::sync(Node& node) {
-  node.durable = node.data;
-  node.unsynced.clear();
+  node.sync();
   node.durable_children = node.children;
   node.renamed.clear();
   for (auto& [name, child] : node.children) sync(*child);
