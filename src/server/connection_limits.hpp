@@ -1,6 +1,7 @@
-// How many connections there may be (max.connections, max.connections.per.ip and its overrides).
-// Over the first the listener accepts no more until one closes; over the second a connection is
-// closed at once. Any thread; the mutex is a leaf.
+// How many connections there may be (max.connections, max.connections.per.ip and its overrides,
+// max.connection.creation.rate). Over the first and the last the listener accepts no more until one
+// closes or the second is over; over the others a connection is closed at once. New limits hold for
+// connections to come. Any thread; the mutex is a leaf.
 #pragma once
 
 #include <cstdint>
@@ -44,6 +45,7 @@ class ConnectionLimits {
     std::size_t total = SIZE_MAX;
     std::size_t per_address = SIZE_MAX;
     std::map<std::string, std::size_t, std::less<>> overrides;  // by address
+    std::size_t per_second = SIZE_MAX;
   };
   explicit ConnectionLimits(Options options) : options_(std::move(options)) {}
   ConnectionLimits(const ConnectionLimits&) = delete;
@@ -56,12 +58,16 @@ class ConnectionLimits {
   [[nodiscard]] std::optional<Admission> admit(const std::string& address);
   [[nodiscard]] std::size_t total() const;
   [[nodiscard]] std::size_t limit_of(std::string_view address) const;
+  [[nodiscard]] std::size_t per_second() const;
+  /// Who waits for room looks again.
+  void configure(Options options);
 
  private:
   friend class Admission;
   void leave(const std::string& address) noexcept;
+  [[nodiscard]] std::size_t limit_now(std::string_view address) const;  // under the lock
 
-  const Options options_;
+  Options options_;
   mutable std::mutex mutex_;
   std::size_t total_ = 0;
   std::unordered_map<std::string, std::size_t> by_address_;

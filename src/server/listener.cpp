@@ -134,7 +134,7 @@ bool Listener::rate_allows() {
     second_ = now;
     this_second_ = 0;
   }
-  return this_second_ < shared_.sockets.connections_per_second;
+  return this_second_ < shared_.limits.per_second();
 }
 
 void Listener::pause(Duration time) {

@@ -23,7 +23,6 @@ struct SocketOptions {
   std::int32_t send_buffer_bytes = -1;  // -1: the system's
   std::int32_t receive_buffer_bytes = -1;
   std::int32_t backlog = 50;
-  std::int32_t connections_per_second = 2'147'483'647;
 };
 
 /// What all listeners of the broker share; it outlives them.
@@ -65,7 +64,7 @@ class Listener {
   broker::Listener facts_;
   HostPort bound_;
   Time second_{};
-  std::int32_t this_second_ = 0;
+  std::size_t this_second_ = 0;
   std::size_t next_group_ = 0;
   bool full_logged_ = false;
   bool stopped_ = false;

@@ -125,7 +125,10 @@ Result<void> check_list(const ConfigRow& row, std::string_view value) {
     return invalid(row, value, "The list must not be empty");
   }
   for (const std::string_view item : items) {
-    if (item.empty()) return invalid(row, value, "Items of the list must not be empty");
+    if (item.empty()) {
+      return fail(ErrorCode::INVALID_CONFIG,
+                  "Configuration '" + std::string(row.name) + "' values must not be empty.");
+    }
     if (auto fine = check_word(row, item); !fine) return fine;
   }
   return {};

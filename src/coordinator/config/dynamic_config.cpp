@@ -126,6 +126,8 @@ Result<void> check_missing(const BrokerConfig& running, const ConfigMap& wanted)
     const bool word = row->type == ConfigType::kString || row->type == ConfigType::kList ||
                       row->type == ConfigType::kClass || row->type == ConfigType::kPassword;
     if (!word) continue;
+    const bool nothing = row->type == ConfigType::kList && trimmed(value).empty();
+    if (nothing && row->treatment == Treatment::kRefused) continue;
     const auto now = value_in(running.layers, *row);
     if (now && shown_value(*row, *now) == shown_value(*row, value)) continue;
     if (row->treatment == Treatment::kOwnKey) {
@@ -206,9 +208,28 @@ std::int64_t retention_ms(const BrokerConfig& config) {
   return -1;
 }
 
+Result<void> check_intervals(const BrokerConfig& next) {
+  for (const std::string kind : {"group.consumer.", "group.share.", "group.streams."}) {
+    const std::string name = kind + "assignment.interval.ms";
+    for (const std::string bound : {"min.", "max."}) {
+      const std::string other = kind + bound + "assignment.interval.ms";
+      const std::int64_t value = number_of(next, name), limit = number_of(next, other);
+      if (bound == "min." ? value >= limit : value <= limit) continue;
+      return refused(name + " must be " + (bound == "min." ? "greater" : "less") +
+                     " than or equal to " + other);
+    }
+  }
+  constexpr std::int64_t kBufferOfThread = 1 << 20;
+  const std::int64_t threads = std::max<std::int64_t>(number_of(next, "log.cleaner.threads"), 1);
+  if (number_of(next, "log.cleaner.dedupe.buffer.size") / threads > kBufferOfThread) return {};
+  return refused(
+      "requirement failed: log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread.");
+}
+
 Result<void> check_effect(const BrokerConfig& running, BrokerConfig&& wanted) {
   const auto next = make_broker_config(std::move(wanted.layers), wanted.node);
   if (!next) return refused(next.error().detail);
+  if (auto checked = check_intervals(*next); !checked) return checked;
   if (auto checked = check_steps(running, *next); !checked) return checked;
   if (auto checked = check_local_retention(*next, "log.local.retention.ms", "log.retention.ms",
                                            retention_ms(*next));

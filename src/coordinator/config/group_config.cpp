@@ -9,6 +9,9 @@
 namespace kanal::coordinator {
 namespace {
 
+/// Its default is the first of the broker's.
+constexpr std::string_view kAssignor = "streams.assignor.name";
+
 struct GroupSynonym {
   std::string_view group;
   std::string_view broker;
@@ -24,7 +27,7 @@ constexpr GroupSynonym kSynonyms[] = {
     {"share.record.lock.duration.ms", "group.share.record.lock.duration.ms"},
     {"share.session.timeout.ms", "group.share.session.timeout.ms"},
     {"streams.assignment.interval.ms", "group.streams.assignment.interval.ms"},
-    {"streams.assignor.name", "group.streams.assignors"},
+    {kAssignor, "group.streams.assignors"},
     {"streams.heartbeat.interval.ms", "group.streams.heartbeat.interval.ms"},
     {"streams.initial.rebalance.delay.ms", "group.streams.initial.rebalance.delay.ms"},
     {"streams.num.standby.replicas", "group.streams.num.standby.replicas"},
@@ -162,7 +165,7 @@ Result<void> check_bounds(const BrokerConfig& broker, const ConfigMap& overlay) 
 }
 
 Result<void> check_assignor(const BrokerConfig& broker, const ConfigMap& overlay) {
-  const auto set = overlay.find("streams.assignor.name");
+  const auto set = overlay.find(kAssignor);
   if (set == overlay.end()) return {};
   const std::string_view wanted = trimmed(set->second);
   std::string registered;
@@ -194,6 +197,10 @@ std::optional<std::string> value_of(const BrokerConfig& broker, const ConfigMap&
                                     const ConfigRow& row) {
   if (const auto set = overlay.find(row.name); set != overlay.end()) return set->second;
   const std::string_view synonym = group_broker_name_of(row.name);
+  if (row.name == kAssignor) {
+    const auto names = list_items(broker_text(broker, synonym));
+    return names.empty() ? std::nullopt : std::optional(std::string(names.front()));
+  }
   if (row.default_value && !synonym.empty()) return std::string(broker_text(broker, synonym));
   if (row.default_value) return std::string(*row.default_value);
   return std::nullopt;

@@ -15,6 +15,8 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "lib"))
 from broker import REPOSITORY, add_broker_arguments, broker_from, require  # noqa: E402
+import cluster_steps  # noqa: E402
+import configs_steps  # noqa: E402
 from checks import Checks  # noqa: E402
 from dump_log import dump_log_problems  # noqa: E402
 from expectations import Expectations  # noqa: E402
@@ -33,9 +35,10 @@ TOOLS = {
     "producer-perf-test": "ProducerPerformance",
     "console-producer": "ConsoleProducer",
     "console-consumer": "consumer.ConsoleConsumer",
+    **cluster_steps.TOOLS,
 }
 # What issue 3 serves; later issues add to it. Ranges are compared with expected/broker-api-versions.
-SERVED = {0, 1, 2, 3, 10, 18, 19, 20, 22, 23, 32, 37, 60, 75}
+SERVED = {0, 1, 2, 3, 10, 18, 19, 20, 21, 22, 23, 32, 34, 35, 37, 43, 45, 46, 55, 57, 60, 61, 64, 75}
 
 
 class Ran:
@@ -94,6 +97,8 @@ class KafkaTools:
         self.topics()
         self.api_versions()
         self.configs()
+        configs_steps.run(self)
+        cluster_steps.ClusterSteps(self).run()
         self.console()
         self.offsets()
         self.dump_log()

@@ -27,6 +27,8 @@ class BrokerProcess {
   BrokerProcess(const BrokerProcess&) = delete;
   BrokerProcess& operator=(const BrokerProcess&) = delete;
 
+  /// One more KEY=VALUE, from the next start on.
+  void set(const std::string& setting) { settings_.push_back(setting); }
   /// Returns when the ready file is there.
   void start();
   void kill9();

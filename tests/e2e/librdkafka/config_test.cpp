@@ -131,7 +131,7 @@ TEST(ChangedConfigs, AStartUpFileThatContradictsWhatIsStoredIsToldAndServed) {
                   {{"log.cleaner.max.compaction.lag.ms", "100"}}),
             kFine);
   EXPECT_EQ(broker.terminate(), 0);
-  broker.set("kafka.log.cleaner.min.compaction.lag.ms=200");
+  broker.set("log.cleaner.min.compaction.lag.ms=200");
   broker.start();
   EXPECT_EQ(broker.log_lines("A stored config is not in force").size(), 1U);
   EXPECT_EQ(show(Admin(broker.address()), kBroker, "1", "log.cleaner.min.compaction.lag.ms").value,

@@ -151,5 +151,37 @@ TEST(CatalogConfigs, FollowTheBrokersConfigs) {
   EXPECT_EQ((*live.run(topic_named("more", -1)))->partition_count, 3);
 }
 
+TEST(CatalogConfigs, IncrementalChangesStartFromWhatIsSetThen) {
+  LiveCatalog live;
+  ASSERT_TRUE(live.run(topic_named("orders")));
+  const auto change = [](ConfigOperation operation, std::string name, std::string value) {
+    return AlterTopicConfigs{"orders", {{std::move(name), operation, std::move(value)}}, false};
+  };
+  ASSERT_TRUE(live.run(change(ConfigOperation::kSet, "retention.ms", "5")));
+  ASSERT_TRUE(live.run(change(ConfigOperation::kAppend, "cleanup.policy", "compact")));
+  EXPECT_EQ(live.topic("orders").overlay,
+            (ConfigMap{{"cleanup.policy", "delete,compact"}, {"retention.ms", "5"}}));
+  EXPECT_TRUE(live.topic("orders").config.cleanup_compact);
+  ASSERT_TRUE(live.run(change(ConfigOperation::kSubtract, "cleanup.policy", "delete")));
+  EXPECT_FALSE(live.topic("orders").config.cleanup_delete);
+  ASSERT_TRUE(live.run(change(ConfigOperation::kDelete, "retention.ms", "")));
+  EXPECT_EQ(live.topic("orders").overlay, (ConfigMap{{"cleanup.policy", "compact"}}));
+  ASSERT_TRUE(live.run(change(ConfigOperation::kDelete, "nonsense", "")));
+  EXPECT_TRUE(live.effects().records.empty());
+  EXPECT_EQ(plain(live.replayed().current()), plain(live.catalog().current()));
+}
+
+TEST(CatalogConfigs, IncrementalChangesAreCheckedInKafkasOrder) {
+  LiveCatalog live;
+  const auto code = [&](std::string topic, ConfigOperation operation, std::string name) {
+    return live.code(AlterTopicConfigs{std::move(topic), {{std::move(name), operation, "5"}}, false});
+  };
+  EXPECT_EQ(code("", ConfigOperation::kAppend, "retention.ms"), INVALID_CONFIG);
+  EXPECT_EQ(code("", ConfigOperation::kSet, "nonsense"), INVALID_REQUEST);
+  EXPECT_EQ(code("a b", ConfigOperation::kSet, "nonsense"), INVALID_TOPIC_EXCEPTION);
+  EXPECT_EQ(code("none", ConfigOperation::kSet, "nonsense"), INVALID_CONFIG);
+  EXPECT_EQ(code("none", ConfigOperation::kSet, "retention.ms"), UNKNOWN_TOPIC_OR_PARTITION);
+}
+
 }  // namespace
 }  // namespace kanal::coordinator
