@@ -87,7 +87,7 @@ class Member:
     def get_id(self):
         """A dynamic member's id, without joining."""
         answer = self.ask("JoinGroup", join(self.group, **self.how))
-        self.id = answer["MemberId"]
+        self.id = self.world.names.learn_member(answer["MemberId"])
         return self
 
     def ask(self, api, body):
@@ -103,7 +103,8 @@ class Member:
         answer = wire.read_answer("JoinGroup", LATEST["JoinGroup"], octets)
         if answer["ErrorCode"] != 0:
             raise RuntimeError(f"{self.group}: join is answered {answer}")
-        self.id, self.generation = answer["MemberId"], answer["GenerationId"]
+        self.id = self.world.names.learn_member(answer["MemberId"])
+        self.generation = answer["GenerationId"]
         self.protocol = answer["ProtocolName"]
         return answer
 

@@ -14,15 +14,24 @@ import time
 import batch
 import wire
 
+UNSERVED = "no such version"  # read_as of a request that nobody answers
 SILENCE_S = 20  # far beyond what a busy machine needs; recordings of Kafka's hangs take it shorter
 CLOCK = 1_750_000_000_000  # times from here on are the broker's clock, those before are ours
 
 ANY = {"Host", "Port", "ClusterId", "Rack", "ThrottleTimeMs", "Documentation",
-       "FinalizedFeaturesEpoch"}
+       "FinalizedFeaturesEpoch", "ClientHost", "LogDir", "TotalBytes", "UsableBytes",
+       "ReplicaDirectoryId"}
 TEXTS = {"ErrorMessage", "BatchIndexErrorMessage"}
-TIMES = {"LogAppendTimeMs", "Timestamp", "FirstTimestamp", "MaxTimestamp"}
+TIMES = {"LogAppendTimeMs", "Timestamp", "FirstTimestamp", "MaxTimestamp", "LastTimestamp",
+         "LastFetchTimestamp", "LastCaughtUpTimestamp"}
+MEMBERS = {"MemberId", "Leader"}  # those that a broker gave end in a random uuid
+UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 ORDERED_APIS = {"Fetch", "OffsetForLeaderEpoch", "FindCoordinator", "DescribeTopicPartitions",
-                "DescribeConfigs"}
+                "DescribeConfigs", "LeaveGroup"}
+# Lists of all that a broker has: only what the scenario itself made is compared.
+OWN = {"ListGroups": ("Groups", "GroupId"), "ListConfigResources": ("ConfigResources", "ResourceName"),
+       "ElectLeaders": ("ReplicaElectionResults", "Topic"),
+       "ListPartitionReassignments": ("Topics", "Name")}
 
 
 class Closed(Exception):
@@ -31,6 +40,10 @@ class Closed(Exception):
 
 class Silent(Exception):
     pass
+
+
+class NotServed(Exception):
+    """The broker does not list the API that a scenario asks for."""
 
 
 class Connection:
@@ -106,16 +119,26 @@ class Names:
         if octets != wire.NO_ID:
             self.topics[octets] = f"id of {name}"
 
+    def learn_member(self, member):
+        """An id that no step has shown: known from here on, whatever the order of later lists."""
+        self.member(member)
+        return member
+
+    def member(self, text):
+        return UUID.sub(lambda found: self.number("member", found[0]), text)
+
     def number(self, kind, value):
         seen = self.numbers.setdefault(kind, {})
         return seen.setdefault(value, f"{kind} {len(seen) + 1}")
 
 
 class World:
-    def __init__(self, address, scenario, silence=SILENCE_S):
+    def __init__(self, address, scenario, silence=SILENCE_S, served=None, pause=0):
         self.address = address
         self.scenario = scenario
         self.silence = silence
+        self.served = served  # names of APIs, or None for all
+        self.pause = pause
         self.names = Names()
         self.steps = []
         self.connections = []
@@ -135,10 +158,19 @@ class World:
     def note(self, label, verdict, body=None):
         self.steps.append([label, verdict, body])
 
+    def settle(self):
+        """Kafka's controller tells its broker of changes a moment later; kanald has no such moment."""
+        time.sleep(self.pause)
+
     # one request and its answer
+
+    def require(self, api):
+        if self.served is not None and api not in self.served:
+            raise NotServed(api)
 
     def ask(self, api, version, body, connection=None):
         """The answer as it came, without a step; None if there was none."""
+        self.require(api)
         connection = connection or self.main
         connection.send(api, version, body)
         try:
@@ -149,8 +181,10 @@ class World:
 
     def call(self, label, api, version, body, connection=None, drop=(), read_as=None, **sending):
         """Sends one request, and one that is always answered behind it; records what came."""
+        if read_as != UNSERVED:
+            self.require(api)
         connection = connection or self.main
-        read_as = version if read_as is None else read_as
+        read_as = version if read_as in (None, UNSERVED) else read_as
         asked = connection.send(api, version, body, **sending)
         behind = connection.send("ApiVersions", 0, {})
         answer = verdict = None
@@ -254,7 +288,16 @@ class World:
         self.learn(answer)
         if api == "Fetch":
             unknown_last(answer["Responses"])
+        if api in OWN:
+            self.keep_own(answer, *OWN[api])
+        if api == "DescribeLogDirs":
+            for each in answer["Results"]:
+                self.keep_own(each, "Topics", "Name")
         return self.tidy(answer, "", api not in ORDERED_APIS, set(drop))
+
+    def keep_own(self, answer, items, key):
+        answer[items] = [each for each in answer[items]
+                         if (each[key] or "").startswith(self.scenario + ".")]
 
     def learn(self, value):
         """Topic ids that stand beside their names."""
@@ -298,6 +341,8 @@ class World:
             return self.names.number("producer", value)
         if field == "SessionId" and value > 0:
             return self.names.number("session", value)
+        if field in MEMBERS and isinstance(value, str):
+            return self.names.member(readable(value))
         if isinstance(value, bytes):
             return self.names.topic(value) if len(value) == 16 else value.hex()
         return readable(value) if isinstance(value, str) else value

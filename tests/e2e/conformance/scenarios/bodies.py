@@ -8,8 +8,12 @@ import random
 import re
 import struct
 
+import members
+import samples
+import templates
 import wire
 from batch import T0, batch
+from samples import QUORUM
 from scenarios import scenario
 from world import fetch_body, produce_body
 
@@ -18,8 +22,11 @@ TOPIC_ID = bytes.fromhex("a0b1c2d3e4f5061728394a5b6c7d8e9f")  # stands for the r
 INTERESTING = (0, 1, -1, -2, 2, 127, 128, 255, 32767, 65535, 2**31 - 1, -2**31, 1 << 24)
 
 
-def template(api, version, topic):
+def template(api, version, world, mark):
     """A request that says something in every field."""
+    if api in samples.REQUESTS:
+        return templates.template(api, version, world, mark, TOPIC_ID)
+    topic = world.full[0]
     key = TOPIC_ID if version >= 13 else topic
     partitions = [{"PartitionIndex": 0, "Timestamp": -1}, {"PartitionIndex": 1, "Timestamp": T0}]
     if api == "Produce":
@@ -99,6 +106,8 @@ def is_sent(api, version, octets):
         body = wire.REQUESTS[api].read(octets, version)
     except wire.Malformed:
         return True
+    if api in samples.REQUESTS:
+        return templates.is_sent(api, body)
     topics = body.get("Topics")
     if 0 < body.get("TimeoutMs", body.get("timeoutMs", 0)) < 2_000 and api != "Produce":
         return False  # on Kafka it is a race
@@ -123,23 +132,31 @@ def is_sent(api, version, octets):
 
 
 def random_bodies(world, api):
-    topic, topic_id = world.topic("t", 2)
+    world.require(api)
+    topic, topic_id = world.full = world.topic("t", 2)
     for partition in range(2):
         world.ask("Produce", 9, produce_body(topic, batch(b"a", b"b"), partition))
-    if api == "FindCoordinator":
-        while world.ask(api, 3, {"Key": "group", "KeyType": 0})["ErrorCode"] != 0:
-            pass  # Kafka makes its group topic when first asked
-    world.producer_id()
+    prepare_groups(world)
     message = wire.REQUESTS[api]
+    drop = QUORUM if api == "DescribeQuorum" else ()
     for version in message.versions:
-        valid = message.write(template(api, version, topic), version)
-        world.call(f"v{version} as it is", api, version, valid.replace(TOPIC_ID, topic_id))
+        valid = message.write(template(api, version, world, f"v{version:03}"), version)
+        world.call(f"v{version} as it is", api, version, valid.replace(TOPIC_ID, topic_id), drop=drop)
         chance = random.Random(f"{api} {version}")
         for number in range(CHANGES):
+            if api in samples.REQUESTS:  # a group for each
+                valid = message.write(template(api, version, world, f"{version:02}{number:02}"), version)
             kind, octets = changed(valid, chance)
             if is_sent(api, version, octets):
                 octets = octets.replace(TOPIC_ID, topic_id)
-                world.call(f"v{version} {number}: {kind}", api, version, octets)
+                world.call(f"v{version} {number}: {kind}", api, version, octets, drop=drop)
+
+
+def prepare_groups(world):
+    """One group with offsets."""
+    if world.served is None or "OffsetCommit" in world.served:
+        offsets = {world.full[0]: {0: 3, 1: 4}}
+        world.ask("OffsetCommit", 9, members.commit(world.name("committed"), offsets, epoch=0))
 
 
 def add(api):
