@@ -14,7 +14,13 @@ std::shared_ptr<const Topics> Broker::topics() const noexcept {
   return state_->catalog->topics();
 }
 std::shared_ptr<const coordinator::BrokerConfig> Broker::config() const noexcept {
-  return state_->config;
+  return state_->configs->config();
+}
+std::shared_ptr<const coordinator::DynamicConfigs> Broker::dynamic_configs() const {
+  return state_->configs->stored();
+}
+void Broker::on_config_change(std::function<void(const coordinator::BrokerConfig&)> listener) {
+  state_->configs->listen([told = std::move(listener)](const auto& config) { told(*config); });
 }
 const std::string& Broker::cluster_id() const noexcept {
   return state_->cluster_id;
@@ -24,6 +30,9 @@ NodeId Broker::node_id() const noexcept {
 }
 LeaderEpoch Broker::leader_epoch() const noexcept {
   return state_->facts.leader_epoch;
+}
+Offset Broker::metadata_end() const {
+  return Offset(static_cast<std::int64_t>(state_->store->journal_position()));
 }
 const Clock& Broker::clock() const noexcept {
   return state_->base.clock;
@@ -39,6 +48,9 @@ const std::string& Broker::data_dir() const noexcept {
 }
 NodeId Broker::leader(const ChannelId&) const noexcept {
   return state_->facts.node;
+}
+Groups& Broker::groups() noexcept {
+  return *state_->groups;
 }
 FetchSessions& Broker::fetch_sessions() noexcept {
   return state_->sessions;
@@ -79,11 +91,15 @@ Task<void> Broker::committed(Context& context, std::span<const Ticket> tickets, 
 }
 
 Task<void> Broker::park(Context& context, FetchWait& wait, Time deadline) {
+  return park(context, wait.event(), deadline);
+}
+
+Task<void> Broker::park(Context& context, Event& event, Time deadline) {
   if (context.cancelled || state_->stopping.load(std::memory_order_relaxed)) co_return;
-  context.parked = &wait.event();
+  context.parked = &event;
   context.io.parked().insert(&context);
   if (context.observer != nullptr) context.observer->on_parked(context);
-  co_await wait.event().wait_until(deadline);
+  co_await event.wait_until(deadline);
   context.io.parked().erase(&context);
   context.parked = nullptr;
 }
@@ -129,6 +145,14 @@ Task<std::vector<coordinator::CatalogReply>> Broker::change_catalog(
   co_return replies;
 }
 
+Task<std::vector<Result<void>>> Broker::change_configs(
+    Context& context, std::vector<coordinator::AlterConfigs> commands) {
+  std::vector<Result<void>> replies;
+  auto work = [&] { replies = state_->configs->change(commands); };
+  co_await on_helper(context, std::move(work));
+  co_return replies;
+}
+
 Task<Result<ProducerIdentity>> Broker::new_producer_id(Context& context) {
   for (;;) {
     if (const auto id = state_->producer_ids->take())
@@ -142,11 +166,13 @@ Task<Result<ProducerIdentity>> Broker::new_producer_id(Context& context) {
 
 void Broker::attach(IoThread& io) {
   state_->io_threads.push_back(&io);
+  state_->groups->attach(io);
 }
 
 void Broker::tick() {
   const Time now = clock().now();
   state_->checkpointer.tick(now);
+  state_->groups->tick();
   const std::chrono::milliseconds every(config()->producer_id_expiration_check_interval_ms);
   if (now - state_->last_producer_expiry.load() < every) return;
   state_->last_producer_expiry.store(now);
@@ -163,6 +189,7 @@ void Broker::tick() {
 
 void Broker::release_parked() {
   state_->stopping.store(true);
+  state_->groups->stop();
   for (IoThread* io : state_->io_threads) {
     io->post([io] {
       for (Context* context : io->parked()) {

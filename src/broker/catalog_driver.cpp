@@ -54,13 +54,29 @@ std::vector<CatalogReply> CatalogDriver::change(std::span<const CatalogCommand> 
   });
 }
 
+void CatalogDriver::configure(std::shared_ptr<const coordinator::BrokerConfig> config) {
+  catalog_.with([&](Catalog& catalog) {
+    stage_.config = config;
+    if (catalog.stale) return;  // the next change rebuilds it, from stage_.config
+    catalog.machine->configure(std::move(config));
+    const std::shared_ptr<const Topics> before = topics_.load();
+    std::vector<CatalogAction> actions;
+    catalog.machine->current().for_each([&](const coordinator::TopicPtr& entry) {
+      const TopicPtr topic = before->find(entry->id);
+      if (topic == nullptr || topic->config() == entry->config) return;
+      actions.emplace_back(coordinator::ConfigureTopic{entry->id});
+    });
+    if (!actions.empty()) publish(*catalog.machine, actions);
+  });
+}
+
 Result<void> CatalogDriver::rebuild(Catalog& catalog) {
   auto machine = std::make_unique<coordinator::Catalog>(stage_.config);
   const auto visit = [&](const reserved::ReservedName& name, Bytes record) -> Result<void> {
-    if (name.kind != reserved::Kind::kConfig) return {};
     return machine->apply({name.key, Buffer(record.begin(), record.end())});
   };
-  if (auto replayed = stage_.session.replay(visit); !replayed) return replayed;
+  if (auto replayed = stage_.session.replay_kind(reserved::Kind::kConfig, visit); !replayed)
+    return replayed;
   catalog.machine = std::move(machine);
   catalog.stale = false;
   return {};
@@ -121,6 +137,7 @@ void CatalogDriver::publish(coordinator::Catalog& machine, std::span<const Catal
   for (auto& [id, topic] : changed) topics.push_back(std::move(topic));
   topics_.store(before->next(machine.publish(), topics, gone));
   for (const TopicPtr& topic : dropped) drop(topic);
+  if (!dropped.empty() && stage_.on_deleted) stage_.on_deleted();
 }
 
 void CatalogDriver::reconcile(coordinator::Catalog& machine, StartReport* report) {
@@ -137,6 +154,7 @@ void CatalogDriver::reconcile(coordinator::Catalog& machine, StartReport* report
   });
   topics_.store(before->next(machine.publish(), changed, gone));
   for (const TopicPtr& topic : dropped) drop(topic);
+  if (!dropped.empty() && stage_.on_deleted) stage_.on_deleted();
   if (report == nullptr) return;
   report->topics = changed.size();
   for (const TopicPtr& topic : changed) report->partitions += topic->partitions.size();

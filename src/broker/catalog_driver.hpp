@@ -12,6 +12,7 @@
 #include "kanal/reserved/store.hpp"
 #include "published.hpp"
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -28,6 +29,8 @@ class CatalogDriver {
     const Clock& clock;
     LeaderEpoch epoch;
     std::shared_ptr<const coordinator::BrokerConfig> config;
+    /// Told, on the helper, after topics were deleted and are no longer seen.
+    std::function<void()> on_deleted;
   };
   explicit CatalogDriver(Stage stage);
 
@@ -35,6 +38,8 @@ class CatalogDriver {
   Result<void> start(StartReport& report);
   std::vector<coordinator::CatalogReply> change(
       std::span<const coordinator::CatalogCommand> commands);
+  /// Goes over to new broker configs: topics that follow them have the new values at once.
+  void configure(std::shared_ptr<const coordinator::BrokerConfig> config);
   [[nodiscard]] std::shared_ptr<const Topics> topics() const { return topics_.load(); }
 
  private:

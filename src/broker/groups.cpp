@@ -67,7 +67,8 @@ Task<wire::JoinGroupResponse> Groups::join(Context& context, coordinator::JoinCo
   co_return answer_or(answer, error_of(answer, error), std::move(otherwise));
 }
 
-Task<wire::SyncGroupResponse> Groups::sync(Context& context, const wire::SyncGroupRequest& request) {
+Task<wire::SyncGroupResponse> Groups::sync(Context& context,
+                                           const wire::SyncGroupRequest& request) {
   const auto waiter = std::make_shared<GroupWaiter>(context.io);
   auto stepped = state_->submit(request.group_id, coordinator::SyncCommand{&request},
                                 State::IfUnknown::kAskOnly, waiter);
@@ -121,9 +122,10 @@ ErrorCode Groups::remove(std::string_view group) {
 ErrorCode Groups::visit(std::string_view group, const Visitor& visit) const {
   const GroupSlotPtr slot = state_->table.find(group);
   if (slot == nullptr) return ErrorCode::GROUP_ID_NOT_FOUND;
-  return slot->live.with([&](LiveGroup& live) {
+  bool rebuild = false;
+  const ErrorCode error = slot->live.with([&](LiveGroup& live) {
     if (live.status == Status::kFailed) {
-      state_->begin_rebuild(slot, live);
+      rebuild = state_->take_rebuild(live);
       return kLoading;
     }
     if (live.status == Status::kDropped || live.machine->vacant())
@@ -131,6 +133,8 @@ ErrorCode Groups::visit(std::string_view group, const Visitor& visit) const {
     visit(*live.machine);
     return ErrorCode::NONE;
   });
+  if (rebuild) state_->post_rebuild(slot);
+  return error;
 }
 
 void Groups::for_each(const Visitor& visit) const {
@@ -157,8 +161,8 @@ void Groups::for_each_lag(const std::function<void(const GroupLag&)>& visit) con
         topic = topics->find(committed.topic_id);
       const auto partition = topic != nullptr ? topic->partition(index) : nullptr;
       if (partition == nullptr) return;
-      const auto end = partition->with_log(
-          [](log::Partition& log) { return log.watermarks().high_watermark; });
+      const auto end =
+          partition->with_log([](log::Partition& log) { return log.watermarks().high_watermark; });
       if (!end) return;
       const std::int64_t lag = std::max<std::int64_t>(*end - committed.offset, 0);
       visit({group.id(), name, index, committed.offset, lag});
@@ -174,8 +178,8 @@ Groups::State::Stepped Groups::State::submit(std::string_view group, What what,
   if (stopped.load(std::memory_order_relaxed)) return {{}, kUnavailable, nullptr, 0};
   GroupCommand command{0, stage.clock.wall(), std::move(what)};
   for (;;) {
-    GroupSlotPtr slot = if_unknown == IfUnknown::kMake ? table.find_or_add(group, limits)
-                                                       : table.find(group);
+    GroupSlotPtr slot =
+        if_unknown == IfUnknown::kMake ? table.find_or_add(group, limits) : table.find(group);
     if (slot == nullptr) {
       Group nobody(std::string(group), limits);
       auto effects = nobody.step(stalls.now(), command);
@@ -189,7 +193,7 @@ Groups::State::Stepped Groups::State::submit(std::string_view group, What what,
       if (live.status == Status::kDropped) return true;
       if (live.status == Status::kFailed) {
         stepped.error = kLoading;
-        begin_rebuild(slot, live);
+        after.rebuild = take_rebuild(live);
         return false;
       }
       stepped.answer = step(*slot, live, command, after);
@@ -258,6 +262,7 @@ void Groups::State::fail(GroupSlot& slot, LiveGroup& live, const Error& why, Aft
   live.status = Status::kFailed;
   live.due.reset();
   after.failed = true;
+  after.rebuild = take_rebuild(live);
   for (auto& [id, waiter] : live.parked) after.woken.push_back(std::move(waiter));
   live.parked.clear();
   const Time now = stage.clock.now();
@@ -274,7 +279,7 @@ void Groups::State::finish(const GroupSlotPtr& slot, Aftermath& after) {
   }
   if (after.vacant) table.erase(slot);
   if (after.arm) arm(slot);
-  if (after.failed) slot->live.with([&](LiveGroup& live) { begin_rebuild(slot, live); });
+  if (after.rebuild) post_rebuild(slot);
 }
 
 void Groups::State::step_own(const GroupSlotPtr& slot, What what) {

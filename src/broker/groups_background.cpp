@@ -72,9 +72,9 @@ void Groups::stop() {
 // Deadlines
 
 IoThread* Groups::State::home(const GroupSlot& slot) const noexcept {
-  return threads.empty() ? nullptr
-                         : threads[GroupTable::hash(slot.id) / GroupTable::kShards %
-                                   threads.size()];
+  return threads.empty()
+             ? nullptr
+             : threads[GroupTable::hash(slot.id) / GroupTable::kShards % threads.size()];
 }
 
 void Groups::State::arm(const GroupSlotPtr& slot) {
@@ -178,10 +178,13 @@ void Groups::State::finish_load(const GroupSlotPtr& slot, GroupsReport& report) 
   (void)stage.session.erase(channel, reserved::Durability::kWritten);
 }
 
-void Groups::State::begin_rebuild(const GroupSlotPtr& slot, LiveGroup& live) {
-  if (live.status != Status::kFailed || live.rebuilding || stage.clock.now() < live.rebuild_after)
-    return;
+bool Groups::State::take_rebuild(LiveGroup& live) {
+  if (live.rebuilding || stage.clock.now() < live.rebuild_after) return false;
   live.rebuilding = true;
+  return true;
+}
+
+void Groups::State::post_rebuild(const GroupSlotPtr& slot) {
   stage.helpers.post([this, slot] { rebuild(slot); });
 }
 
@@ -190,8 +193,7 @@ void Groups::State::rebuild(const GroupSlotPtr& slot) {
   const auto visit = [&](const reserved::ReservedName& name, Bytes body) -> Result<void> {
     return machine->apply({name.key, Buffer(body.begin(), body.end())});
   };
-  const auto replayed =
-      stage.session.replay_channel({reserved::Kind::kOffsets, slot->id}, visit);
+  const auto replayed = stage.session.replay_channel({reserved::Kind::kOffsets, slot->id}, visit);
   Aftermath after;
   slot->live.with([&](LiveGroup& live) {
     live.rebuilding = false;
@@ -207,8 +209,8 @@ void Groups::State::rebuild(const GroupSlotPtr& slot) {
   });
   finish(slot, after);
   if (replayed) return forget_missing_topics(slot);
-  logger("broker").error("A group could not be read from its channel. group={} reason={}",
-                         slot->id, replayed.error().detail);
+  logger("broker").error("A group could not be read from its channel. group={} reason={}", slot->id,
+                         replayed.error().detail);
 }
 
 // Sweeps

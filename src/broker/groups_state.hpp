@@ -40,6 +40,7 @@ struct Groups::State {
     bool arm = false;
     bool vacant = false;
     bool failed = false;
+    bool rebuild = false;
   };
   /// Under the group's lock, of a usable group.
   std::optional<GroupAnswer> step(GroupSlot& slot, LiveGroup& live,
@@ -61,7 +62,9 @@ struct Groups::State {
   // Background
   Result<void> load(GroupsReport& report);
   void finish_load(const GroupSlotPtr& slot, GroupsReport& report);
-  void begin_rebuild(const GroupSlotPtr& slot, LiveGroup& live);
+  /// Under the group's lock: whether the caller has to post a rebuild once it has let go of it.
+  bool take_rebuild(LiveGroup& live);
+  void post_rebuild(const GroupSlotPtr& slot);
   void rebuild(const GroupSlotPtr& slot);
   /// Forgets offsets whose topics are not there any more.
   void forget_missing_topics(const GroupSlotPtr& slot);

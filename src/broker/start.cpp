@@ -29,18 +29,11 @@ Result<void> Broker::State::open_reserved() {
   if (!begun) return std::unexpected(begun.error());
   session = std::move(*begun);
 
-  coordinator::ClusterState cluster;
-  const auto visit = [&](const reserved::ReservedName& name, Bytes record) -> Result<void> {
-    if (name.kind != reserved::Kind::kCluster) return {};
-    return cluster.apply({name.key, Buffer(record.begin(), record.end())});
-  };
-  if (auto replayed = session->replay(visit); !replayed) return replayed;
-  auto effects = cluster.step(base.clock.now(), {fresh_uuid(base.random), config->node.id});
-  if (!effects.replies.front()) return std::unexpected(effects.replies.front().error());
-  auto stored = store_and_apply(*session, reserved::Kind::kCluster, cluster, effects.records,
-                                reserved::Durability::kSynced);
-  if (!stored) return stored;
-  facts = *effects.replies.front();
+  configs = std::make_unique<ConfigDriver>(*session, base.clock, config);
+  auto started = configs->start({fresh_uuid(base.random), config->node.id});
+  if (!started) return std::unexpected(started.error());
+  facts = *started;
+  config = configs->config();
   cluster_id = to_string(facts.cluster_id);
 
   const DirectoryMeta meta{cluster_id, facts.node};
@@ -60,11 +53,23 @@ Result<void> Broker::State::open_logs(log::CommitSink& sink, StartReport& report
   logs->start(sink);  // before any channel opens: it reads what the last shutdown left
   flusher = std::make_unique<Flusher>(base.helpers, facts.leader_epoch);
   flusher->start(sink);
-  catalog = std::make_unique<CatalogDriver>(CatalogDriver::Stage{
-      *store, *session, *logs, channels, base.clock, facts.leader_epoch, config});
+  catalog = std::make_unique<CatalogDriver>(
+      CatalogDriver::Stage{*store, *session, *logs, channels, base.clock, facts.leader_epoch,
+                           config, [this] { groups->forget_deleted_topics(); }});
+  groups = std::make_unique<Groups>(Groups::Stage{*session, base.helpers, base.clock, config,
+                                                  [this] { return catalog->topics(); }});
   producer_ids = std::make_unique<ProducerIdSource>(*session, base.clock);
   if (auto ready = producer_ids->start(); !ready) return ready;
-  return catalog->start(report);
+  if (auto ready = catalog->start(report); !ready) return ready;
+  configs->listen([this](const ConfigDriver::Config& next) { catalog->configure(next); });
+  return {};
+}
+
+Result<void> Broker::State::open_groups(StartReport& report) {
+  GroupsReport loaded;
+  if (auto done = groups->start(loaded); !done) return done;
+  report.groups = loaded.groups;
+  return {};
 }
 
 Result<std::unique_ptr<Broker>> Broker::start(const Foundations& foundations,
@@ -75,6 +80,7 @@ Result<std::unique_ptr<Broker>> Broker::start(const Foundations& foundations,
   auto broker = std::unique_ptr<Broker>(new Broker(std::move(state)));
   if (auto done = broker->state_->open_logs(*broker, report); !done)
     return std::unexpected(done.error());
+  if (auto done = broker->state_->open_groups(report); !done) return std::unexpected(done.error());
   return broker;
 }
 

@@ -3,9 +3,11 @@
 
 #include "catalog_driver.hpp"
 #include "checkpointer.hpp"
+#include "config_driver.hpp"
 #include "data_directory.hpp"
 #include "flusher.hpp"
 #include "kanal/broker/broker.hpp"
+#include "kanal/broker/groups.hpp"
 #include "kanal/coordinator/cluster_state.hpp"
 #include "producer_ids.hpp"
 
@@ -27,16 +29,18 @@ struct Broker::State {
 
   Foundations base;
   BrokerOptions options;
-  std::shared_ptr<const coordinator::BrokerConfig> config;
+  std::shared_ptr<const coordinator::BrokerConfig> config;  // in force at the start
   DataDirectory directory;
   std::unique_ptr<reserved::Store> store;
   std::unique_ptr<reserved::Session> session;
+  std::unique_ptr<ConfigDriver> configs;
   coordinator::ClusterFacts facts;
   std::string cluster_id;  // Kafka's text form
   std::unique_ptr<log::LogStore> logs;
   ChannelTable channels;
   std::unique_ptr<CatalogDriver> catalog;
   std::unique_ptr<ProducerIdSource> producer_ids;
+  std::unique_ptr<Groups> groups;
   std::unique_ptr<Flusher> flusher;
   Checkpointer checkpointer;
   FetchSessions sessions;
@@ -49,6 +53,7 @@ struct Broker::State {
   Result<void> open_directory();
   Result<void> open_reserved();
   Result<void> open_logs(log::CommitSink& sink, StartReport& report);
+  Result<void> open_groups(StartReport& report);
 };
 
 }  // namespace kanal::broker

@@ -28,6 +28,9 @@ enum class ResourceType : std::int8_t {
   kTransactionalId = 5
 };
 
+/// The one cluster there is, as ACLs call it.
+inline constexpr std::string_view kClusterName = "kafka-cluster";
+
 [[nodiscard]] inline bool authorize(const broker::Context&, Operation, ResourceType,
                                     std::string_view) noexcept {
   return true;
@@ -38,10 +41,13 @@ constexpr std::int32_t bits(std::initializer_list<Operation> operations) {
   for (const Operation operation : operations) set |= 1 << static_cast<int>(operation);
   return set;
 }
-/// KIP-430: what an allowed client may do with a topic, and with the cluster.
+/// KIP-430: what an allowed client may do with a topic, a group, and the cluster.
 inline constexpr std::int32_t kTopicOperations = bits(
     {Operation::kRead, Operation::kWrite, Operation::kCreate, Operation::kDelete, Operation::kAlter,
      Operation::kDescribe, Operation::kDescribeConfigs, Operation::kAlterConfigs});
+inline constexpr std::int32_t kGroupOperations =
+    bits({Operation::kRead, Operation::kDelete, Operation::kDescribe, Operation::kDescribeConfigs,
+          Operation::kAlterConfigs});
 inline constexpr std::int32_t kClusterOperations =
     bits({Operation::kCreate, Operation::kAlter, Operation::kDescribe, Operation::kClusterAction,
           Operation::kDescribeConfigs, Operation::kAlterConfigs, Operation::kIdempotentWrite});

@@ -12,6 +12,7 @@
 #include "kanal/broker/topics.hpp"
 #include "kanal/coordinator/broker_config.hpp"
 #include "kanal/coordinator/catalog.hpp"
+#include "kanal/coordinator/cluster_state.hpp"
 #include "kanal/reserved/store.hpp"
 
 #include <atomic>
@@ -45,12 +46,15 @@ struct StartReport {
   std::size_t recovered = 0;  // partitions whose log had to be scanned
   std::size_t broken = 0;     // partitions that could not be opened
   std::uint64_t cut_bytes = 0;
+  std::size_t groups = 0;
 };
 
 struct ProducerIdentity {
   ProducerId id = kNoProducerId;
   ProducerEpoch epoch = kNoProducerEpoch;
 };
+
+class Groups;
 
 class Broker final : public log::CommitSink {
  public:
@@ -62,10 +66,15 @@ class Broker final : public log::CommitSink {
 
   // Facts
   [[nodiscard]] std::shared_ptr<const Topics> topics() const noexcept;
+  /// In force now; a change makes a new one.
   [[nodiscard]] std::shared_ptr<const coordinator::BrokerConfig> config() const noexcept;
+  /// What is set while running: broker, groups, client metrics.
+  [[nodiscard]] std::shared_ptr<const coordinator::DynamicConfigs> dynamic_configs() const;
   [[nodiscard]] const std::string& cluster_id() const noexcept;
   [[nodiscard]] NodeId node_id() const noexcept;
   [[nodiscard]] LeaderEpoch leader_epoch() const noexcept;  // this start's
+  /// Position in the journal of the reserved channels, where every change of the metadata goes.
+  [[nodiscard]] Offset metadata_end() const;
   [[nodiscard]] const Clock& clock() const noexcept;
   [[nodiscard]] Random& random() const noexcept;
   [[nodiscard]] FileSystem& files() noexcept;
@@ -85,6 +94,8 @@ class Broker final : public log::CommitSink {
   [[nodiscard]] static ErrorCode outcome(const Ticket& ticket);
   /// Parks on `wait` until it is woken, the deadline, or the connection's end.
   Task<void> park(Context& context, FetchWait& wait, Time deadline);
+  /// The same for an event of the caller's, which outlives the task.
+  Task<void> park(Context& context, Event& event, Time deadline);
   /// Brings cold bytes into memory on a helper thread; then ask again.
   Task<Result<void>> load(Context& context, log::Miss miss);
   /// Runs `work` on a helper thread (it may block) and resumes here.
@@ -97,10 +108,18 @@ class Broker final : public log::CommitSink {
   // The catalog: one change at a time, stored and synced before it is seen or answered.
   Task<std::vector<coordinator::CatalogReply>> change_catalog(
       Context& context, std::vector<coordinator::CatalogCommand> commands);
+  /// What is set while running, one command a resource (`running` is filled in here): stored and
+  /// synced, then in force, then answered.
+  Task<std::vector<Result<void>>> change_configs(Context& context,
+                                                 std::vector<coordinator::AlterConfigs> commands);
+  /// Calls `listener` at once and after every change of the broker's configs, from one thread at a
+  /// time that may block.
+  void on_config_change(std::function<void(const coordinator::BrokerConfig&)> listener);
   /// A fresh producer id with epoch 0 (idempotent producers, no transactional id).
   Task<Result<ProducerIdentity>> new_producer_id(Context& context);
 
   [[nodiscard]] FetchSessions& fetch_sessions() noexcept;
+  [[nodiscard]] Groups& groups() noexcept;
 
   /// I/O threads that may park requests; before the first request.
   void attach(IoThread& io);

@@ -36,7 +36,7 @@ wire::LeaveGroupResponse nobody_left(const wire::LeaveGroupRequest& request) {
   for (const auto& asked : request.members) {
     auto& answer = response.members.emplace_back();
     answer.member_id = asked.member_id;
-    if (asked.group_instance_id) answer.group_instance_id = std::string(*asked.group_instance_id);
+    answer.group_instance_id = asked.group_instance_id;
     answer.error_code = ErrorCode::UNKNOWN_MEMBER_ID;
   }
   return response;

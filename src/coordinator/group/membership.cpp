@@ -119,7 +119,7 @@ void Membership::leave(const Turn& turn, const wire::LeaveGroupRequest& request)
   for (const auto& asked : request.members) {
     auto& answer = response.members.emplace_back();
     answer.member_id = asked.member_id;
-    if (asked.group_instance_id) answer.group_instance_id = std::string(*asked.group_instance_id);
+    answer.group_instance_id = asked.group_instance_id;
     answer.error_code = leave_one(turn, asked);
     left = left || answer.error_code == ErrorCode::NONE;
   }

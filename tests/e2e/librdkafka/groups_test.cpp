@@ -59,7 +59,8 @@ TEST_P(Assignors, MembersComeAndGoAndEveryRecordIsReadOnce) {
   make_topic("t");
   const Settings settings{{"partition.assignment.strategy", GetParam()}};
   const auto join = [&] {
-    return std::make_unique<Member>(broker_.address(), "g", std::vector<std::string>{"t"}, settings);
+    return std::make_unique<Member>(broker_.address(), "g", std::vector<std::string>{"t"},
+                                    settings);
   };
   std::unique_ptr<Member> first = join();
   ASSERT_TRUE(poll_until({first.get()}, [&] { return share_all({first.get()}); }));
@@ -144,27 +145,27 @@ TEST_P(Restarts, AGroupWithoutMembersResumesWhereItStopped) {
   EXPECT_EQ(member.records().size(), 6u);
   for (const Record& record : member.records()) EXPECT_EQ(record.offset, 10);
 }
-INSTANTIATE_TEST_SUITE_P(By, Restarts, testing::Bool(), [](const auto& kill) {
-  return kill.param ? "Kill9" : "Sigterm";
-});
+INSTANTIATE_TEST_SUITE_P(By, Restarts, testing::Bool(),
+                         [](const auto& kill) { return kill.param ? "Kill9" : "Sigterm"; });
 
 TEST_F(Groups, AStaticMemberComesBackWithoutARebalance) {
   make_topic("t");
   const auto named = [](const std::string& name) { return Settings{{"group.instance.id", name}}; };
   Member other(broker_.address(), "g", {"t"}, named("other"));
-  auto member = std::make_unique<Member>(broker_.address(), "g", std::vector<std::string>{"t"},
-                                         named("one"));
-  ASSERT_TRUE(poll_until({&other, member.get()}, [&] { return share_all({&other, member.get()}); }));
+  auto member =
+      std::make_unique<Member>(broker_.address(), "g", std::vector<std::string>{"t"}, named("one"));
+  ASSERT_TRUE(
+      poll_until({&other, member.get()}, [&] { return share_all({&other, member.get()}); }));
   const Partitions before = member->assigned();
   const int rebalances = other.rebalances();
   member.reset();  // a static member does not leave
-  member = std::make_unique<Member>(broker_.address(), "g", std::vector<std::string>{"t"},
-                                    named("one"));
+  member =
+      std::make_unique<Member>(broker_.address(), "g", std::vector<std::string>{"t"}, named("one"));
   ASSERT_TRUE(poll_until({&other, member.get()}, [&] { return !member->assigned().empty(); }));
   EXPECT_EQ(member->assigned(), before);
   produce("t", 60);
-  ASSERT_TRUE(poll_until({&other, member.get()},
-                         [&] { return read_by({&other, member.get()}) == 60; }));
+  ASSERT_TRUE(
+      poll_until({&other, member.get()}, [&] { return read_by({&other, member.get()}) == 60; }));
   EXPECT_EQ(other.rebalances(), rebalances);
 }
 
@@ -203,8 +204,15 @@ TEST_F(Groups, OffsetsOfADeletedTopicAreForgotten) {
 TEST_F(Groups, GroupIdsAreAnyText) {
   make_topic("t");
   produce("t", 6);
-  const std::vector<std::string> names{"/",   ".",  "..", "~", "a/../b", "_KAFKA_OFFSETS_.g.1",
-                                       "a b", "\xC3\xA9\xF0\x9F\x90\x93", std::string(1024, 'x')};
+  const std::vector<std::string> names{"/",
+                                       ".",
+                                       "..",
+                                       "~",
+                                       "a/../b",
+                                       "_KAFKA_OFFSETS_.g.1",
+                                       "a b",
+                                       "\xC3\xA9\xF0\x9F\x90\x93",
+                                       std::string(1024, 'x')};
   for (const std::string& name : names) {
     Member member(broker_.address(), name, {"t"});
     ASSERT_TRUE(poll_until({&member}, [&] { return member.records().size() == 6; })) << name;

@@ -130,7 +130,8 @@ GroupInfo describe_group(const std::string& address, const std::string& group) {
     const rd_kafka_group_info& found = list->groups[i];
     info.state = found.state;
     info.protocol = found.protocol;
-    for (int m = 0; m < found.member_cnt; ++m) info.members.emplace_back(found.members[m].member_id);
+    for (int m = 0; m < found.member_cnt; ++m)
+      info.members.emplace_back(found.members[m].member_id);
   }
   rd_kafka_group_list_destroy(list);
   std::ranges::sort(info.members);

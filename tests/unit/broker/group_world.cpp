@@ -37,8 +37,7 @@ GroupWorld::~GroupWorld() {
 void GroupWorld::start() {
   for (int i = 0; i < 2; ++i) threads.push_back(std::make_unique<IoThread>(clock, i));
   Foundations foundations{files, helpers, clock, random};
-  foundations.open_store =
-      [this](const std::string&) -> Result<std::unique_ptr<reserved::Store>> {
+  foundations.open_store = [this](const std::string&) -> Result<std::unique_ptr<reserved::Store>> {
     return std::make_unique<Lent>(store);
   };
   StartReport report;

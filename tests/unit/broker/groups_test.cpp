@@ -99,8 +99,15 @@ TEST_F(GroupsTest, ADeletedGroupIsGoneFromMemoryAndStore) {
 
 TEST_F(GroupsTest, GroupIdsAreAnyText) {
   create("t");
-  const std::vector<std::string> names{"/", ".", "..", "~", "a/b", std::string(1024, 'x'),
-                                       "\xC3\xA9\xF0\x9F\x90\x93", std::string("a\0b", 3), ""};
+  const std::vector<std::string> names{"/",
+                                       ".",
+                                       "..",
+                                       "~",
+                                       "a/b",
+                                       std::string(1024, 'x'),
+                                       "\xC3\xA9\xF0\x9F\x90\x93",
+                                       std::string("a\0b", 3),
+                                       ""};
   std::int64_t offset = 0;
   for (const std::string& name : names) EXPECT_EQ(commit(name, "t", ++offset), ErrorCode::NONE);
   kill();
@@ -196,8 +203,7 @@ TEST_F(GroupsTest, AFailedWriteReadsTheGroupAnewAndLosesNothing) {
   store.fail_write(1, MemoryStore::Failure::kNothingWritten);
   helpers.paused = true;
   EXPECT_EQ(commit("g", "t", 6, 1, members[0]->member), ErrorCode::COORDINATOR_NOT_AVAILABLE);
-  EXPECT_EQ(commit("g", "t", 6, 1, members[0]->member),
-            ErrorCode::COORDINATOR_LOAD_IN_PROGRESS);
+  EXPECT_EQ(commit("g", "t", 6, 1, members[0]->member), ErrorCode::COORDINATOR_LOAD_IN_PROGRESS);
   EXPECT_EQ(heartbeat(*members[0]), ErrorCode::NONE) << "as Kafka while it loads";
   helpers.paused = false;
   settle();
@@ -299,8 +305,7 @@ TEST_F(GroupsTest, OffsetsOfAnEmptyGroupExpireAndTheGroupWithThem) {
   settle();
   pass(std::chrono::milliseconds(config.offsets_retention_check_interval_ms) + 2s);
   EXPECT_EQ(committed("g", "t"), -1);
-  EXPECT_EQ(groups().visit("g", [](const coordinator::Group&) {}),
-            ErrorCode::GROUP_ID_NOT_FOUND);
+  EXPECT_EQ(groups().visit("g", [](const coordinator::Group&) {}), ErrorCode::GROUP_ID_NOT_FOUND);
   EXPECT_EQ(stored("g"), 0U);
   EXPECT_EQ(committed("m", "t"), 1) << "since when it is empty counts";
 }
