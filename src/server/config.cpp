@@ -193,7 +193,7 @@ void add_facts(const Config& config, coordinator::ConfigMap& fixed) {
   fixed["node.id"] = id;
   fixed["broker.id"] = id;
   fixed["process.roles"] = "broker,controller";
-  fixed["log.dirs"] = config.data_dir;
+  fixed["log.dirs"] = resolved_data_dir(config.data_dir);
   fixed["listeners"] = joined(config.listeners, &ListenerOptions::bind);
   fixed["advertised.listeners"] = joined(config.listeners, &ListenerOptions::advertised);
   if (config.kafka.node.rack) fixed["broker.rack"] = *config.kafka.node.rack;

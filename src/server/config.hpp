@@ -57,6 +57,8 @@ struct Config {
 /// quarter of the cgroup's or machine's memory, at least 64 MiB. Reads /proc and /sys.
 [[nodiscard]] std::uint32_t resolved_io_threads(const Config& config);
 [[nodiscard]] std::uint64_t resolved_request_memory(const Config& config);
+/// data_dir from the root of the file system, as log.dirs and DescribeLogDirs show it.
+[[nodiscard]] std::string resolved_data_dir(const std::string& data_dir);
 
 struct CommandLine {
   std::optional<std::string> config_file;

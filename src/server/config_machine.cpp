@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 
 extern char** environ;
 
@@ -82,6 +83,15 @@ std::uint32_t resolved_io_threads(const Config& config) {
   if (config.io_threads != 0) return config.io_threads;
   const auto files = make_system_file_system();
   return std::min(cpus(*files), kMostIoThreads);
+}
+
+std::string resolved_data_dir(const std::string& data_dir) {
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::absolute(data_dir, error);
+  if (error) return data_dir;
+  std::string text = path.lexically_normal().string();
+  if (text.size() > 1 && text.back() == '/') text.pop_back();
+  return text;
 }
 
 std::uint64_t resolved_request_memory(const Config& config) {

@@ -69,6 +69,14 @@ std::map<std::string, std::size_t, std::less<>> limits_by_address(
   return limits;
 }
 
+ConnectionLimits::Options connection_limits(const coordinator::BrokerConfig& kafka,
+                                            std::size_t descriptors) {
+  return {.total = std::min(as_limit(kafka.max_connections), descriptors),
+          .per_address = as_limit(kafka.max_connections_per_ip),
+          .overrides = limits_by_address(kafka),
+          .per_second = as_limit(kafka.max_connection_creation_rate)};
+}
+
 std::string join_listeners(const std::vector<std::unique_ptr<Listener>>& listeners) {
   std::string text;
   for (const auto& listener : listeners) {
@@ -105,12 +113,13 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const Config& config, std::string_
   daemon->run_io_threads();
   const auto took = (daemon->clock_.now() - begin) / std::chrono::milliseconds(1);
   logger("server").info(
-      "Serving. version={} data_dir={} listeners={} topics={} partitions={} recovered={} broken={} "
+      "Serving. version={} data_dir={} listeners={} topics={} partitions={} groups={} recovered={} "
+      "broken={} "
       "cut_bytes={} "
       "io_threads={} took_ms={}",
       version, config.data_dir, join_listeners(daemon->listeners_), report.topics,
-      report.partitions, report.recovered, report.broken, report.cut_bytes, daemon->io_.size(),
-      took);
+      report.partitions, report.groups, report.recovered, report.broken, report.cut_bytes,
+      daemon->io_.size(), took);
   if (auto done = daemon->open_doors(ready_file); !done) {
     (void)daemon->stop();
     return std::unexpected(done.error());
@@ -134,8 +143,9 @@ Result<void> Daemon::start_broker(broker::StartReport& report, std::size_t log_f
   for (std::uint32_t i = 0; i < threads; ++i) {
     io_.push_back(std::make_unique<broker::IoThread>(clock_, static_cast<int>(i)));
   }
-  broker::BrokerOptions options{
-      .data_dir = config_.data_dir, .kafka = config_.kafka, .max_open_log_files = log_files};
+  broker::BrokerOptions options{.data_dir = resolved_data_dir(config_.data_dir),
+                                .kafka = config_.kafka,
+                                .max_open_log_files = log_files};
   auto broker = broker::Broker::start({*files_, helpers_, clock_, random_}, options, report);
   if (!broker) return std::unexpected(broker.error());
   broker_ = std::move(*broker);
@@ -156,10 +166,11 @@ Result<void> Daemon::start_listeners(std::size_t connections) {
                         .max_idle = max_idle(kafka.connections_max_idle_ms)});
   for (const auto& io : io_)
     groups_.push_back(std::make_unique<ConnectionGroup>(*io, *connection_options_));
-  ConnectionLimits::Options limits{.total = std::min(as_limit(kafka.max_connections), connections),
-                                   .per_address = as_limit(kafka.max_connections_per_ip),
-                                   .overrides = limits_by_address(kafka)};
-  limits_.emplace(std::move(limits));
+  limits_.emplace(ConnectionLimits::Options{});
+  // At once, and again whenever a client changes them.
+  broker_->on_config_change([this, connections](const coordinator::BrokerConfig& now) {
+    limits_->configure(connection_limits(now, connections));
+  });
   const SocketOptions sockets{
       .send_buffer_bytes =
           buffer_bytes(kafka, "socket.send.buffer.bytes", kafka.socket_send_buffer_bytes),
@@ -167,8 +178,7 @@ Result<void> Daemon::start_listeners(std::size_t connections) {
           buffer_bytes(kafka, "socket.receive.buffer.bytes", kafka.socket_receive_buffer_bytes),
       // Kafka's default of 50 makes a burst of connections wait for repeated SYNs.
       .backlog =
-          is_set(kafka, "socket.listen.backlog.size") ? kafka.socket_listen_backlog : kBacklog,
-      .connections_per_second = kafka.max_connection_creation_rate};
+          is_set(kafka, "socket.listen.backlog.size") ? kafka.socket_listen_backlog : kBacklog};
   listener_shared_.emplace(ListenerShared{*limits_, refusals_, sockets, groups_});
   for (const ListenerOptions& options : config_.listeners) {
     auto listener = Listener::bind(*io_.front(), options, *listener_shared_);

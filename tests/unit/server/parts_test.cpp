@@ -99,6 +99,22 @@ TEST(FrameBuffer, ComesInClassesAndIsUsedAgain) {
   EXPECT_EQ(pool.make(100'000, {})->data(), memory);
 }
 
+TEST(ConnectionLimits, NewLimitsHoldForConnectionsToComeAndWakeWhoWaits) {
+  ConnectionLimits limits({.total = 1, .per_address = 1, .overrides = {}});
+  int resumed = 0;
+  const auto first = limits.admit("10.0.0.1");
+  ASSERT_TRUE(first);
+  EXPECT_FALSE(limits.room_or_wait([&] { ++resumed; }));
+  limits.configure({.total = 2, .per_address = 2, .overrides = {}, .per_second = 7});
+  EXPECT_EQ(resumed, 1);
+  EXPECT_EQ(limits.per_second(), 7U);
+  const auto second = limits.admit("10.0.0.1");
+  EXPECT_TRUE(second);
+  limits.configure({.total = 1, .per_address = 1, .overrides = {}});
+  EXPECT_EQ(limits.total(), 2U) << "nobody is thrown out";
+  EXPECT_FALSE(limits.room_or_wait([&] { ++resumed; }));
+}
+
 TEST(ConnectionLimits, CountsByAddressAndInAll) {
   ConnectionLimits limits({.total = 3, .per_address = 2, .overrides = {{"10.0.0.1", 1}}});
   auto a = limits.admit("10.0.0.1");
