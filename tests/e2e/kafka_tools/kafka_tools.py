@@ -1,4 +1,4 @@
-"""Issue 3, "Must show" 3: Apache Kafka 4.4's command-line tools, each checked for what it prints.
+"""Apache Kafka 4.4's command-line tools, each checked for what it prints.
 
 Where an answer is the same on every broker, the tool's output (times, ids, ports made alike) is
 compared with what a real Kafka 4.4 printed: expected/NAME.txt, written by `run.sh --kafka HOME
@@ -20,6 +20,8 @@ import configs_steps  # noqa: E402
 from checks import Checks  # noqa: E402
 from dump_log import dump_log_problems  # noqa: E402
 from expectations import Expectations  # noqa: E402
+import group_steps  # noqa: E402
+import groups_common  # noqa: E402
 
 BUILT = REPOSITORY / "build/kafka-tools"
 TOOL_DEADLINE_S = 120
@@ -36,6 +38,7 @@ TOOLS = {
     "console-producer": "ConsoleProducer",
     "console-consumer": "consumer.ConsoleConsumer",
     **cluster_steps.TOOLS,
+    **groups_common.TOOLS,
 }
 # What issue 3 serves; later issues add to it. Ranges are compared with expected/broker-api-versions.
 SERVED = {0, 1, 2, 3, 10, 18, 19, 20, 21, 22, 23, 32, 34, 35, 37, 43, 45, 46, 55, 57, 60, 61, 64, 75}
@@ -105,6 +108,7 @@ class KafkaTools:
         self.perf_test()
         self.cluster()
         self.delete_topics()
+        group_steps.run(self)
 
     def tool(self, name, *arguments, stdin=b""):
         return self.host.run(name, *self.server, *arguments, stdin=stdin)
@@ -357,7 +361,8 @@ def main():
 
 
 def run_on(arguments, checks):
-    with broker_from(arguments, ["kafka.num.partitions=4"]) as broker:
+    settings = ["kafka.num.partitions=4", "kafka.group.initial.rebalance.delay.ms=0"]
+    with broker_from(arguments, settings) as broker:
         host = ToolHost(broker.scratch)
         try:
             expectations = Expectations(HERE / "expected", broker.address, arguments.record)
