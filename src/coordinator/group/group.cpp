@@ -48,8 +48,8 @@ wire::LeaveGroupResponse nobody_left(const wire::LeaveGroupRequest& request) {
 struct Group::State {
   std::string id;
   const GroupLimits* limits;
-  Buffer stored;    // the GroupRecord that counts, as stored; empty: none
-  Offsets offsets;  // these two are changed by apply() alone
+  Buffer stored;                           // the GroupRecord that counts, as stored; empty: none
+  Offsets offsets;                         // these two are changed by apply() alone
   std::unique_ptr<Membership> membership;  // null: no members since the start
   // A group goes on existing when its last offset goes, until the next round of expiry.
   bool exists = false;
@@ -264,8 +264,8 @@ void Group::State::expire_offsets(const Turn& turn) {
       if (expired(turn.wall, offset)) gone.push_back({topic, partition});
     }
   }
-  const bool in_use = membership && (membership->state() != GroupState::kEmpty ||
-                                     membership->has_pending());
+  const bool in_use =
+      membership && (membership->state() != GroupState::kEmpty || membership->has_pending());
   if (gone.size() == offsets.size() && !in_use) {
     end(turn);
   } else {

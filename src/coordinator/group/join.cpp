@@ -34,8 +34,8 @@ std::vector<GroupProtocol> copy_protocols(const wire::JoinGroupRequest& request)
   std::vector<GroupProtocol> protocols;
   protocols.reserve(request.protocols.size());
   for (const auto& protocol : request.protocols) {
-    protocols.push_back({std::string(protocol.name),
-                         Buffer(protocol.metadata.begin(), protocol.metadata.end())});
+    protocols.push_back(
+        {std::string(protocol.name), Buffer(protocol.metadata.begin(), protocol.metadata.end())});
   }
   return protocols;
 }
@@ -188,8 +188,7 @@ void Membership::add_member(const Turn& turn, const JoinCommand& command, std::s
   }
   if (members_.empty()) protocol_type_ = command.request->protocol_type;
   if (const auto at = pending_.find(id); at != pending_.end()) pending_.erase(at);
-  Member& member =
-      members_.add(std::move(id), facts_of(command), copy_protocols(*command.request));
+  Member& member = members_.add(std::move(id), facts_of(command), copy_protocols(*command.request));
   member.is_new = true;
   if (!leader_) leader_ = member.id;
   members_.park_join(member, turn.waiter);

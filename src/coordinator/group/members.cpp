@@ -30,11 +30,10 @@ std::set<std::string_view> names_of(const Member& member) {
 
 bool same_protocols(const std::vector<GroupProtocol>& known,
                     const std::vector<wire::JoinGroupRequest::Protocol>& asked) {
-  return std::ranges::equal(
-      known, asked,
-      [](const GroupProtocol& a, const wire::JoinGroupRequest::Protocol& b) {
-        return a.name == b.name && std::ranges::equal(a.metadata, b.metadata);
-      });
+  return std::ranges::equal(known, asked,
+                            [](const GroupProtocol& a, const wire::JoinGroupRequest::Protocol& b) {
+                              return a.name == b.name && std::ranges::equal(a.metadata, b.metadata);
+                            });
 }
 
 Member* Members::find(std::string_view id) const noexcept {

@@ -34,8 +34,8 @@ struct Member {
   Buffer assignment;
   std::optional<WaiterId> join, sync;  // parked requests
   Time deadline = kNever;              // of the session
-  bool is_new = false;                 // joins for the first time: may expire while its join is parked
-  bool owes_sync = false;              // got this generation's JoinGroup, sent no SyncGroup yet
+  bool is_new = false;     // joins for the first time: may expire while its join is parked
+  bool owes_sync = false;  // got this generation's JoinGroup, sent no SyncGroup yet
 };
 
 class Members {

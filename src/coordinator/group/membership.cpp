@@ -299,12 +299,12 @@ void Membership::restore(wire::GroupRecord record, const Turn& turn) {
     for (auto& protocol : stored.protocols) {
       protocols.push_back({std::move(protocol.name), std::move(protocol.metadata)});
     }
-    Member& member = members_.add(
-        std::move(stored.member_id),
-        MemberFacts{std::move(stored.instance_id), std::move(stored.client_id),
-                    std::move(stored.client_host), stored.rebalance_timeout,
-                    stored.session_timeout},
-        std::move(protocols));
+    Member& member =
+        members_.add(std::move(stored.member_id),
+                     MemberFacts{std::move(stored.instance_id), std::move(stored.client_id),
+                                 std::move(stored.client_host), stored.rebalance_timeout,
+                                 stored.session_timeout},
+                     std::move(protocols));
     member.assignment = std::move(stored.assignment);
     if (!leader_) leader_ = member.id;
     keep_session(turn.now, member);

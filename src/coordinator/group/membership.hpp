@@ -120,9 +120,7 @@ class Membership {
   [[nodiscard]] std::vector<Due> due(Time now) const;
   void handle(const Turn& turn, const Due& due);
   [[nodiscard]] Time earliest_deadline() const noexcept;
-  [[nodiscard]] bool is_leader(const Member& member) const noexcept {
-    return leader_ == member.id;
-  }
+  [[nodiscard]] bool is_leader(const Member& member) const noexcept { return leader_ == member.id; }
 
   const GroupLimits* limits_;
   GroupState state_ = GroupState::kEmpty;
