@@ -96,14 +96,12 @@ std::map<std::string, std::string> logger_levels() {
 }
 
 bool is_level_name(std::string_view level) {
-  return level != "OFF" && std::ranges::any_of(kLevels, [&](const auto& one) {
-           return one.first == level;
-         });
+  return level != "OFF" &&
+         std::ranges::any_of(kLevels, [&](const auto& one) { return one.first == level; });
 }
 
 void set_logger_level(std::string_view name, std::string_view level) {
-  const auto* found =
-      std::ranges::find(kLevels, level, [](const auto& one) { return one.first; });
+  const auto* found = std::ranges::find(kLevels, level, [](const auto& one) { return one.first; });
   if (found == kLevels.end()) return;
   const std::lock_guard lock(making());
   if (name == kRootLogger) {

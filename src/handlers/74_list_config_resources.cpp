@@ -41,8 +41,7 @@ class Listing {
  private:
   [[nodiscard]] bool is_wanted(ConfigResourceType type) const {
     const auto& types = request_.resource_types;
-    return types.empty() ||
-           std::ranges::find(types, static_cast<std::int8_t>(type)) != types.end();
+    return types.empty() || std::ranges::find(types, static_cast<std::int8_t>(type)) != types.end();
   }
 
   void add(ConfigResourceType type, std::string name) {

@@ -32,8 +32,7 @@ broker::Task<std::vector<Result<void>>> change_configs(broker::Context& context,
 
 /// The answer's entries, filled the same way by both requests.
 template <class Response>
-void answer(const ChangeRequest& request, std::vector<Result<void>>& outcomes,
-            Response& response) {
+void answer(const ChangeRequest& request, std::vector<Result<void>>& outcomes, Response& response) {
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
     auto& entry = response.responses.emplace_back();
     entry.resource_type = request.resources[i].type;

@@ -158,8 +158,8 @@ Catalog::Effects Catalog::put_overlay(const std::string& name, ConfigMap overlay
                                       bool validate_only) const {
   const TopicPtr& topic = current().find(name);
   if (!topic) {
-    return refuse({ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
-                   "The topic " + quoted(name) + " does not exist."});
+    return refuse(
+        {ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, "The topic " + quoted(name) + " does not exist."});
   }
   auto changed = std::make_shared<TopicEntry>(*topic);
   changed->config = config_of(overlay);

@@ -123,7 +123,8 @@ Result<std::variant<ClusterFacts, StoredConfigs>> decode_cluster_record(Bytes bo
                          overlay_of(group->configs)};
   }
   if (auto* metrics = std::get_if<wire::ClientMetricsRecord>(&*record)) {
-    if (metrics->subscription.empty()) return corrupt("a client-metrics subscription without a name");
+    if (metrics->subscription.empty())
+      return corrupt("a client-metrics subscription without a name");
     return StoredConfigs{ConfigResourceType::kClientMetrics, std::move(metrics->subscription),
                          overlay_of(metrics->configs)};
   }

@@ -20,9 +20,12 @@ constexpr ConfigRow kRows[] = {
      "Prefixes of the names of the metrics that are pushed; * for all."},
 };
 
-constexpr std::string_view kMatched[] = {
-    "client_id",           "client_instance_id",    "client_software_name",
-    "client_software_version", "client_source_address", "client_source_port"};
+constexpr std::string_view kMatched[] = {"client_id",
+                                         "client_instance_id",
+                                         "client_software_name",
+                                         "client_software_version",
+                                         "client_source_address",
+                                         "client_source_port"};
 
 /// Whether it can be a regular expression: brackets closed, nothing repeated that is not there.
 /// What clients match by it is checked once telemetry is served.

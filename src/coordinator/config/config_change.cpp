@@ -80,9 +80,9 @@ Result<ConfigMap> altered(ConfigMap overlay, std::span<const ConfigAlteration> c
         return std::unexpected(not_a_list(change));
       }
       const auto set = overlay.find(change.name);
-      value = changed_list(set != overlay.end() ? std::string_view(set->second)
-                                                : row->default_value.value_or(""),
-                           change);
+      value = changed_list(
+          set != overlay.end() ? std::string_view(set->second) : row->default_value.value_or(""),
+          change);
     }
     too_long |= value.size() > kMaxValue;
     overlay.insert_or_assign(change.name, std::move(value));

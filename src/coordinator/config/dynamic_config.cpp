@@ -81,11 +81,10 @@ Result<void> check_names(const ConfigMap& wanted) {
     return find_broker_config(name) != nullptr && !is_dynamic(name);
   });
   if (!fixed.empty()) return refused(listed("Cannot update these configs dynamically", fixed));
-  const Names security =
-      names_where(wanted, [](std::string_view name) {
-        return name.starts_with("ssl.keystore.") || name.starts_with("ssl.truststore.") ||
-               name == "ssl.key.password";
-      });
+  const Names security = names_where(wanted, [](std::string_view name) {
+    return name.starts_with("ssl.keystore.") || name.starts_with("ssl.truststore.") ||
+           name == "ssl.key.password";
+  });
   if (security.empty()) return {};
   return refused(
       listed("These security configs can be dynamically updated only per-listener using the "
@@ -168,9 +167,10 @@ Result<void> check_steps(const BrokerConfig& running, const BrokerConfig& next) 
                      std::to_string(before));
   }
   if (after > before * 2) {
-    return objection("Log cleaner threads cannot be increased to more than double the current "
-                     "value " +
-                     std::to_string(before));
+    return objection(
+        "Log cleaner threads cannot be increased to more than double the current "
+        "value " +
+        std::to_string(before));
   }
   for (const std::string_view name : kPositive) {
     const std::int64_t value = number_of(next, name);
@@ -193,14 +193,15 @@ Result<void> check_local_retention(const BrokerConfig& next, std::string_view lo
                      std::to_string(all) + ".");
   }
   if (local <= all) return {};
-  return objection(text + "more than " + std::string(all_name) + " property value: " +
-                   std::to_string(all));
+  return objection(text + "more than " + std::string(all_name) +
+                   " property value: " + std::to_string(all));
 }
 
 std::int64_t retention_ms(const BrokerConfig& config) {
-  for (const auto& [name, factor] : {std::pair<std::string_view, std::int64_t>{"log.retention.ms", 1},
-                                     {"log.retention.minutes", 60'000},
-                                     {"log.retention.hours", 3'600'000}}) {
+  for (const auto& [name, factor] :
+       {std::pair<std::string_view, std::int64_t>{"log.retention.ms", 1},
+        {"log.retention.minutes", 60'000},
+        {"log.retention.hours", 3'600'000}}) {
     if (value_in(config.layers, *find_broker_config(name))) {
       return number_of(config, name) * factor;
     }
@@ -223,7 +224,8 @@ Result<void> check_intervals(const BrokerConfig& next) {
   const std::int64_t threads = std::max<std::int64_t>(number_of(next, "log.cleaner.threads"), 1);
   if (number_of(next, "log.cleaner.dedupe.buffer.size") / threads > kBufferOfThread) return {};
   return refused(
-      "requirement failed: log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread.");
+      "requirement failed: log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner "
+      "thread.");
 }
 
 Result<void> check_effect(const BrokerConfig& running, BrokerConfig&& wanted) {

@@ -139,8 +139,8 @@ Result<void> check_values(const ConfigMap& overlay) {
   }
   for (const auto& [name, value] : overlay) {
     const ConfigRow& row = *find_group_config(name);
-    auto checked = name == "share.auto.offset.reset" ? check_reset(row, value)
-                                                     : check_value(row, value);
+    auto checked =
+        name == "share.auto.offset.reset" ? check_reset(row, value) : check_value(row, value);
     if (!checked) return checked;
   }
   return {};
@@ -226,8 +226,7 @@ Result<void> check_group_configs(const BrokerConfig& broker, const ConfigMap& ov
   }
   const auto letters = overlay.find("errors.deadletterqueue.topic.name");
   if (letters != overlay.end() && trimmed(letters->second).starts_with("__")) {
-    return invalid(
-        "errors.deadletterqueue.topic.name: DLQ topic name must not start with '__'");
+    return invalid("errors.deadletterqueue.topic.name: DLQ topic name must not start with '__'");
   }
   return {};
 }

@@ -44,8 +44,8 @@ rd_kafka_resp_err_t alter(const Admin& admin, rd_kafka_ResourceType_t type, cons
   ask(admin, type, name, send, [&](rd_kafka_event_t* event) {
     std::size_t count = 0;
     const auto* result = rd_kafka_event_AlterConfigs_result(event);
-    error = rd_kafka_ConfigResource_error(
-        rd_kafka_AlterConfigs_result_resources(result, &count)[0]);
+    error =
+        rd_kafka_ConfigResource_error(rd_kafka_AlterConfigs_result_resources(result, &count)[0]);
   });
   return error;
 }
@@ -127,9 +127,9 @@ TEST(ChangedConfigs, OfTheBrokerReachTopicsAndOutliveKill9) {
 TEST(ChangedConfigs, AStartUpFileThatContradictsWhatIsStoredIsToldAndServed) {
   BrokerProcess broker(KANALD);
   broker.start();
-  EXPECT_EQ(alter(Admin(broker.address()), kBroker, "1",
-                  {{"log.cleaner.max.compaction.lag.ms", "100"}}),
-            kFine);
+  EXPECT_EQ(
+      alter(Admin(broker.address()), kBroker, "1", {{"log.cleaner.max.compaction.lag.ms", "100"}}),
+      kFine);
   EXPECT_EQ(broker.terminate(), 0);
   broker.set("log.cleaner.min.compaction.lag.ms=200");
   broker.start();

@@ -167,8 +167,9 @@ TEST_F(Configs, AResourceNamedTwiceIsRefusedBothTimesAndOthersChange) {
 
 TEST_F(Configs, MistakesHaveKafkasCodes) {
   create("orders");
-  EXPECT_THAT(alter({{kTopic, "orders", {{kSet, "retention.ms", "5"}, {kSet, "retention.ms", "6"}}}}),
-              ElementsAre(ErrorCode::INVALID_REQUEST));
+  EXPECT_THAT(
+      alter({{kTopic, "orders", {{kSet, "retention.ms", "5"}, {kSet, "retention.ms", "6"}}}}),
+      ElementsAre(ErrorCode::INVALID_REQUEST));
   EXPECT_EQ(alter(kTopic, "orders", {kSet, "retention.ms", std::nullopt}),
             ErrorCode::INVALID_REQUEST);
   EXPECT_EQ(alter(kTopic, "orders", {9, "retention.ms", "5"}), ErrorCode::UNKNOWN_SERVER_ERROR);
@@ -227,9 +228,10 @@ TEST_F(Configs, GroupsAndClientMetricsAreStoredAndListed) {
 
 TEST_F(Configs, WhatIsDescribedCanBeSetAgain) {
   create("orders", 1, {{"retention.ms", "5"}});
-  for (const auto& [type, name] :
-       {std::pair<std::int8_t, std::string_view>{kTopic, "orders"}, {kBroker, "1"},
-        {kGroup, "g"}, {kMetrics, "m"}}) {
+  for (const auto& [type, name] : {std::pair<std::int8_t, std::string_view>{kTopic, "orders"},
+                                   {kBroker, "1"},
+                                   {kGroup, "g"},
+                                   {kMetrics, "m"}}) {
     const auto described = describe(type, name);
     Resource all{type, name, {}};
     for (const auto& entry : described.configs) {

@@ -174,7 +174,8 @@ TEST(CatalogConfigs, IncrementalChangesStartFromWhatIsSetThen) {
 TEST(CatalogConfigs, IncrementalChangesAreCheckedInKafkasOrder) {
   LiveCatalog live;
   const auto code = [&](std::string topic, ConfigOperation operation, std::string name) {
-    return live.code(AlterTopicConfigs{std::move(topic), {{std::move(name), operation, "5"}}, false});
+    return live.code(
+        AlterTopicConfigs{std::move(topic), {{std::move(name), operation, "5"}}, false});
   };
   EXPECT_EQ(code("", ConfigOperation::kAppend, "retention.ms"), INVALID_CONFIG);
   EXPECT_EQ(code("", ConfigOperation::kSet, "nonsense"), INVALID_REQUEST);

@@ -25,8 +25,8 @@ class ClusterConfigs : public ::testing::Test {
     AlterConfigs made;
     made.type = type;
     made.name = std::move(name);
-    made.running = std::make_shared<const BrokerConfig>(
-        in_force(*broker_config(), state.configs()).config);
+    made.running =
+        std::make_shared<const BrokerConfig>(in_force(*broker_config(), state.configs()).config);
     return made;
   }
 
@@ -91,9 +91,10 @@ TEST_F(ClusterConfigs, ReplayAndSnapshotGiveWhatWasSet) {
 }
 
 TEST_F(ClusterConfigs, AResourceChangesAsAWholeOrNotAtAll) {
-  EXPECT_EQ(set(kGroup, "g", {{"consumer.session.timeout.ms", "50000"},
-                              {"consumer.heartbeat.interval.ms", "soon"}}),
-            ErrorCode::INVALID_CONFIG);
+  EXPECT_EQ(
+      set(kGroup, "g",
+          {{"consumer.session.timeout.ms", "50000"}, {"consumer.heartbeat.interval.ms", "soon"}}),
+      ErrorCode::INVALID_CONFIG);
   EXPECT_TRUE(state.configs().groups.empty());
 }
 

@@ -115,8 +115,8 @@ TEST(InForce, WhatTheStartUpFileContradictsIsLeftOutAndNamed) {
 }
 
 TEST(InForce, ValuesThatOnlyGoTogetherAreInForceTogether) {
-  const BrokerConfig base = running({{"log.cleaner.min.compaction.lag.ms", "60"},
-                                     {"log.cleaner.max.compaction.lag.ms", "70"}});
+  const BrokerConfig base = running(
+      {{"log.cleaner.min.compaction.lag.ms", "60"}, {"log.cleaner.max.compaction.lag.ms", "70"}});
   DynamicConfigs stored;
   stored.broker = {{"log.cleaner.max.compaction.lag.ms", "10"},
                    {"log.cleaner.min.compaction.lag.ms", "5"}};

@@ -61,17 +61,17 @@ TEST(GroupConfig, ValuesStayWithinTheBrokersBounds) {
 }
 
 TEST(GroupConfig, ASessionOutlastsAHeartbeat) {
-  const auto checked = check_group_configs(
-      broker({{"group.consumer.min.session.timeout.ms", "1000"}}),
-      {{"consumer.session.timeout.ms", "5000"}});
+  const auto checked =
+      check_group_configs(broker({{"group.consumer.min.session.timeout.ms", "1000"}}),
+                          {{"consumer.session.timeout.ms", "5000"}});
   ASSERT_FALSE(checked);
   EXPECT_EQ(checked.error().detail,
             "consumer.session.timeout.ms must be greater than consumer.heartbeat.interval.ms");
 }
 
 TEST(GroupConfig, AShareGroupBeginsAtAnEndOrSomeTimeAgo) {
-  for (const char* value : {"latest", "earliest", "by_duration:PT1H", "by_duration:P1DT2H3M4.5S",
-                            "by_duration:P2D"}) {
+  for (const char* value :
+       {"latest", "earliest", "by_duration:PT1H", "by_duration:P1DT2H3M4.5S", "by_duration:P2D"}) {
     EXPECT_EQ(group({{"share.auto.offset.reset", value}}), ErrorCode::NONE) << value;
   }
   for (const char* value : {"never", "by_duration:", "by_duration:1h", "by_duration:PT", "P1D",
@@ -81,9 +81,9 @@ TEST(GroupConfig, AShareGroupBeginsAtAnEndOrSomeTimeAgo) {
 }
 
 TEST(GroupConfig, TheDefaultsAreTheBrokers) {
-  const auto entries = describe_group_configs(
-      broker({{"group.consumer.heartbeat.interval.ms", "7000"}}),
-      {{"consumer.session.timeout.ms", "50000"}});
+  const auto entries =
+      describe_group_configs(broker({{"group.consumer.heartbeat.interval.ms", "7000"}}),
+                             {{"consumer.session.timeout.ms", "50000"}});
   EXPECT_EQ(entries.size(), group_config_rows().size());
   const auto entry = [&](std::string_view name) {
     return *std::ranges::find(entries, name, &ConfigEntry::name);
