@@ -83,7 +83,7 @@ struct ForgetTopicCommand {  // the topic was deleted
   Uuid topic_id;
 };
 struct ExpireOffsetsCommand {};  // Kafka's cleanup round; ends a group that nothing is left of
-struct PassTime {};      // next_deadline() has passed
+struct PassTime {};              // next_deadline() has passed
 /// The broker stops, or the group's channel failed: answers all parked. Only the last step of an
 /// object whose records could not be stored: its session state is ahead of them.
 struct ReleaseWaiters {
