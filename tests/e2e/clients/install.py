@@ -80,9 +80,34 @@ class Installer:
                 GOCACHE=str(self.build / "gocache"),
             )
 
-        manifests = [source / "go.mod", source / "go.sum", source / "main.go"]
+        manifests = [source / "go.mod", source / "go.sum", *sorted(source.glob("*.go"))]
         self.once("franz-go", manifests, output(go, "version"), work)
         return binary
+
+    def java(self):
+        """The Java client's jars and the program on it; returns java and the class path."""
+        java, javac, maven = tool("java"), tool("javac"), tool("mvn")
+        source = HERE / "java"
+        libs, classes = self.build / "java" / "libs", self.build / "java" / "classes"
+
+        def fetch():
+            shutil.rmtree(libs, ignore_errors=True)
+            arguments = [f"-DoutputDirectory={libs}", "-DincludeScope=runtime"]
+            pom = ["-f", str(source / "pom.xml")]
+            self.call(
+                "java", [maven, "-q", "-B", *pom, "dependency:copy-dependencies", *arguments], HERE
+            )
+
+        def build():
+            shutil.rmtree(classes, ignore_errors=True)
+            options = ["-Xlint:all,-classfile,-processing", "-Werror", "-d", str(classes)]
+            files = [str(file) for file in programs]
+            self.call("java", [javac, *options, "-cp", f"{libs}/*", *files], HERE)
+
+        programs = sorted(source.glob("*.java"))
+        self.once("java-client", [source / "pom.xml"], "", fetch)
+        self.once("java", [source / "pom.xml", *programs], output(javac, "--version"), build)
+        return java, f"{classes}:{libs}/*"
 
     def python(self):
         venv = self.build / "python"

@@ -1,5 +1,9 @@
 #!/usr/bin/env python3
-"""Runs every client library against BROKER: what it writes, what each other reads of it, admin."""
+"""Runs every client library against BROKER: what it writes, what each other reads of it, admin.
+
+BROKER is HOST:PORT, or a path to kanald, or comes by --kafka: then brokers are started here, and the
+consumer groups run too (groups.py), which kill theirs.
+"""
 
 import argparse
 import concurrent.futures
@@ -12,10 +16,14 @@ import subprocess
 import sys
 import time
 
+import groups
 import install
 import records
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "lib"))
+from broker import BrokerFailed, broker_from  # noqa: E402
+
 PROCESS_TIMEOUT_S = 90
 RUN_TIMEOUT_S = 480  # of all together; what is left then fails unrun
 CONNECT_TIMEOUT_S = 10
@@ -331,39 +339,77 @@ def answers(broker):
     return False
 
 
-def main():
+def run_matrix(broker, wanted, build, results):
+    start = time.monotonic()
+    usable = prepare(wanted, build, results)
+    print(f"installed in {time.monotonic() - start:.0f} s: {', '.join(u.name for u in usable)}")
+    if not usable:
+        return
+    if not answers(broker):
+        results.check("broker", broker, "+", "nothing listens there")
+        return
+    start = time.monotonic()
+    log_dir = build / "logs"
+    log_dir.mkdir(exist_ok=True)
+    for old in log_dir.iterdir():
+        old.unlink()
+    Matrix(broker, usable, results, log_dir).run()
+    print(f"\nran in {time.monotonic() - start:.0f} s; what the clients said: {log_dir}")
+
+
+def with_own_broker(options, settings, results, work):
+    """work(broker), on a broker that is started here and may be killed."""
+    try:
+        with broker_from(options, settings) as broker:
+            work(broker)
+    except BrokerFailed as failure:
+        results.check("broker", "of its own", "+", str(failure))
+
+
+def parse_options():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("broker", nargs="?", help="HOST:PORT")
+    parser.add_argument("broker", nargs="?", help="HOST:PORT, or the kanald to start")
+    parser.add_argument("--kafka", metavar="HOME", help="start a real Apache Kafka instead")
+    parser.add_argument("--keep", action="store_true", help="leave the brokers' directories behind")
+    parser.add_argument("--part", choices=("matrix", "groups"), help="run only this part")
     parser.add_argument("--only", help="library names, comma separated")
     parser.add_argument(
         "--build-dir", type=pathlib.Path, default=HERE.parents[2] / "build" / "clients"
     )
     parser.add_argument("--install-only", action="store_true")
     options = parser.parse_args()
-    if not options.broker and not options.install_only:
+    if not (options.broker or options.kafka or options.install_only):
         parser.error("which broker?")
-    names = options.only.split(",") if options.only else [library.name for library in LIBRARIES]
-    wanted = [library for library in LIBRARIES if library.name in names]
-    if len(wanted) != len(names):
-        parser.error(f"the libraries are {', '.join(library.name for library in LIBRARIES)}")
-    results = Results()
-    start = time.monotonic()
-    usable = prepare(wanted, options.build_dir.resolve(), results)
-    print(f"installed in {time.monotonic() - start:.0f} s: {', '.join(u.name for u in usable)}")
+    options.foreign = bool(options.broker and ":" in options.broker)
+    if options.foreign and options.part == "groups":
+        parser.error("groups kill their broker: name a kanald, or --kafka HOME")
+    options.kanald = options.broker
+    options.names = options.only.split(",") if options.only else None
+    known = {library.name for library in LIBRARIES + groups.LIBRARIES}
+    if not known.issuperset(options.names or ()):
+        parser.error(f"the libraries are {', '.join(sorted(known))}")
+    return options
+
+
+def main():
+    options, results = parse_options(), Results()
+    names, build = options.names, options.build_dir.resolve()
+    wanted = [library for library in LIBRARIES if names is None or library.name in names]
     if options.install_only:
+        prepare(wanted, build, results)
+        groups.prepare(groups.LIBRARIES, build, results)
         return 1 if results.failed else 0
-    if not usable:
+    if options.foreign:
+        run_matrix(options.broker, wanted, build, results)
         return results.finish()
-    if not answers(options.broker):
-        print(f"FAIL: nothing listens at {options.broker}\n\n0 passed, 1 failed")
-        return 1
-    start = time.monotonic()
-    log_dir = options.build_dir.resolve() / "logs"
-    log_dir.mkdir(exist_ok=True)
-    for old in log_dir.iterdir():
-        old.unlink()
-    Matrix(options.broker, usable, results, log_dir).run()
-    print(f"\nran in {time.monotonic() - start:.0f} s; what the clients said: {log_dir}")
+    if options.part != "groups" and wanted:
+        with_own_broker(
+            options, (), results, lambda own: run_matrix(own.address, wanted, build, results)
+        )
+    if options.part != "matrix":
+        with_own_broker(
+            options, groups.SETTINGS, results, lambda own: groups.run(own, names, build, results)
+        )
     return results.finish()
 
 

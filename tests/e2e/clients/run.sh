@@ -1,5 +1,6 @@
 #!/bin/sh
-# run.sh BROKER [--only NAME,…] [--build-dir DIR] [--install-only]: the client matrix (README.md).
+# run.sh KANALD | --kafka HOME | HOST:PORT [--part matrix|groups] [--only NAME,…] [--build-dir DIR]
+# [--install-only]: the client matrix and consumer groups (README.md).
 # Installs the clients into build/clients, never system-wide; the exit code is 0 if nothing failed.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)

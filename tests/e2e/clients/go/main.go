@@ -31,8 +31,8 @@ var codecs = map[string]kgo.CompressionCodec{
 }
 
 func main() {
-	if len(os.Args) < 4 {
-		fmt.Fprintln(os.Stderr, "usage: franzgo produce|consume|offsets|admin BROKER …")
+	if len(os.Args) < 3 {
+		fmt.Fprintln(os.Stderr, "usage: franzgo produce|consume|offsets|admin|member|feeder BROKER …")
 		os.Exit(2)
 	}
 	command, broker, rest := os.Args[1], os.Args[2], os.Args[3:]
@@ -48,6 +48,15 @@ func main() {
 		emit(object{"topic": topic, "done": true})
 	}
 	switch command {
+	case "feeder":
+		if err := runFeeder(broker); err != nil {
+			panic(err)
+		}
+	case "member":
+		if err := runMember(broker, rest[0], rest[1], rest[2], rest[3], rest[4]); err != nil {
+			emit(object{"event": "error", "error": err.Error()})
+			failed = true
+		}
 	case "produce":
 		records := readRecords()
 		for _, item := range rest[1:] {
