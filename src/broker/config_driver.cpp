@@ -3,6 +3,19 @@
 #include "kanal/base/logging.hpp"
 
 namespace kanal::broker {
+namespace {
+
+/// A client's word as it may stand in a log line.
+std::string shown(std::string text) {
+  constexpr std::size_t kLongest = 300;
+  if (text.size() > kLongest) text.resize(kLongest);
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < ' ' || c == 127) c = '?';
+  }
+  return text;
+}
+
+}  // namespace
 
 using coordinator::AlterConfigs;
 using coordinator::ConfigResourceType;
@@ -57,7 +70,7 @@ Result<void> ConfigDriver::change_one(AlterConfigs& command) {
     return fail(ErrorCode::KAFKA_STORAGE_ERROR, "The change could not be stored.");
   }
   logger("broker").info("Configs changed. type={} name={} settings={}",
-                        static_cast<int>(command.type), command.name,
+                        static_cast<int>(command.type), shown(command.name),
                         machine_.configs().of(command.type, command.name).size());
   publish(command.type == ConfigResourceType::kBroker);
   return {};
@@ -87,8 +100,8 @@ void ConfigDriver::publish(bool broker_changed) {
   if (!broker_changed) return;
   coordinator::InForce next = coordinator::in_force(*base_, machine_.configs());
   for (const auto& ignored : next.ignored) {
-    logger("broker").error("A stored config is not in force. name={} reason=\"{}\"", ignored.name,
-                           ignored.reason);
+    logger("broker").error("A stored config is not in force. name={} reason=\"{}\"",
+                           shown(ignored.name), shown(ignored.reason));
   }
   const auto config = std::make_shared<const coordinator::BrokerConfig>(std::move(next.config));
   config_.store(config);

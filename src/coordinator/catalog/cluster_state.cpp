@@ -122,6 +122,7 @@ Result<void> ClusterState::apply(const Record& record) {
   auto stored = decode_cluster_record(record.body);
   if (!stored) return std::unexpected(damage(stored.error()));
   if (const auto* facts = std::get_if<ClusterFacts>(&*stored)) return take_facts(*facts);
+  if (!facts_) return std::unexpected(damage({.detail = "configs of a cluster without an id"}));
   auto& configs = std::get<StoredConfigs>(*stored);
   if (configs.type == ConfigResourceType::kBroker) {
     (configs.name.empty() ? configs_.cluster_default : configs_.broker) =

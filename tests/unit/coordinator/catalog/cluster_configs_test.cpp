@@ -160,6 +160,8 @@ TEST_F(ClusterConfigs, CorruptAndNewerRecordsAreRefusedByChannel) {
   }
   EXPECT_FALSE(state.apply({"", encode_configs({kGroup, "", {{"a", "b"}}})}));
   EXPECT_FALSE(state.apply({"", encode_next_producer_id(ProducerId(1))}));
+  ClusterState empty;
+  EXPECT_FALSE(empty.apply({"", encode_configs({kGroup, "g", {{"a", "b"}}})}));
   EXPECT_TRUE(state.configs().groups.empty());
 }
 
