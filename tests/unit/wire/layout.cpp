@@ -27,6 +27,13 @@ const std::vector<std::string> kNullHereByDefault = {
     "DescribeConfigsResponse.results[].error_message",
     "DescribeConfigsResponse.results[].configs[].value",
     "DescribeConfigsResponse.results[].configs[].documentation",
+    "LeaveGroupResponse.members[].group_instance_id",
+    "AlterConfigsResponse.responses[].error_message",
+    "IncrementalAlterConfigsResponse.responses[].error_message",
+    "AlterPartitionReassignmentsResponse.error_message",
+    "AlterPartitionReassignmentsResponse.responses[].partitions[].error_message",
+    "ListPartitionReassignmentsResponse.error_message",
+    "UpdateFeaturesResponse.error_message",
 };
 
 /// Orders one struct's lines: plain ones as they come, then the tagged by tag, each followed by
