@@ -95,7 +95,9 @@ Task<void> Broker::park(Context& context, FetchWait& wait, Time deadline) {
 }
 
 Task<void> Broker::park(Context& context, Event& event, Time deadline) {
-  if (context.cancelled || state_->stopping.load(std::memory_order_relaxed)) co_return;
+  // Who comes after release_parked() is told what the parked ones were, or it would ask for ever.
+  context.cancelled |= state_->stopping.load(std::memory_order_relaxed);
+  if (context.cancelled) co_return;
   context.parked = &event;
   context.io.parked().insert(&context);
   if (context.observer != nullptr) context.observer->on_parked(context);
