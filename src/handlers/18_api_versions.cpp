@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "kanal/broker/broker.hpp"
+#include "kanal/coordinator/features.hpp"
 #include "kanal/handlers/route.hpp"
 #include "kanal/wire/messages/api_versions.hpp"
 
@@ -53,6 +54,15 @@ broker::Task<wire::ApiVersionsResponse> handle(broker::Context& context,
     entry.api_key = route.key;
     entry.min_version = route.advertised_min;
     entry.max_version = route.max_version;
+  }
+  for (const coordinator::Feature& feature : coordinator::kFeatures) {
+    auto& supported = response.supported_features.emplace_back();
+    supported.name = feature.name;
+    supported.min_version = feature.lowest;
+    supported.max_version = feature.highest;
+    auto& finalized = response.finalized_features.emplace_back();
+    finalized.name = feature.name;
+    finalized.max_version_level = finalized.min_version_level = feature.finalized;
   }
   response.finalized_features_epoch = 0;
   co_return response;

@@ -7,7 +7,7 @@
 //   OFFSET_OUT_OF_RANGE above the high watermark. The answer's low watermark is the log start that
 //   holds now.
 // - A partition named twice is answered once, with the last offset named.
-// - Only topics that delete: a purely compacted one is POLICY_VIOLATION, as in Kafka.
+// - A topic that is only compacted is POLICY_VIOLATION, as in Kafka.
 #include <map>
 
 #include "authorize.hpp"
@@ -43,7 +43,8 @@ Result<Offset> delete_up_to(const broker::Topics& topics, std::string_view name,
       find_partition(topics.find(name), index, ErrorCode::UNKNOWN_TOPIC_OR_PARTITION);
   if (is_internal_topic(name)) return fail(ErrorCode::INVALID_TOPIC_EXCEPTION);
   if (found.error != ErrorCode::NONE) return fail(found.error);
-  if (!found.topic->config().cleanup_delete) return fail(ErrorCode::POLICY_VIOLATION);
+  const coordinator::TopicConfig& config = found.topic->config();
+  if (config.cleanup_compact && !config.cleanup_delete) return fail(ErrorCode::POLICY_VIOLATION);
   return trim(*found.partition, start);
 }
 
