@@ -170,6 +170,17 @@ def wait_for_state(world, group, *states, members=None):
     raise RuntimeError(f"{group} is {found['GroupState']} with {len(found['Members'])} members")
 
 
+def is_answered(world, group, connection):
+    """Whether a join is answered at once; else it is parked, and the group prepares for a rebalance."""
+    deadline = time.monotonic() + DEADLINE_S
+    while time.monotonic() < deadline:
+        if not is_parked(connection, 0.01):
+            return True
+        if describe(world, group)["GroupState"] == "PreparingRebalance":
+            return False
+    raise RuntimeError(f"{group}: neither an answer nor a rebalance")
+
+
 def is_parked(connection, patience_s=0.1):
     """Whether no answer has come. A slow broker can look as if; a right one never looks otherwise."""
     return not select.select([connection.socket], [], [], patience_s)[0]

@@ -145,9 +145,6 @@ def play(address, parks, facts):
     host, _, port = address.rpartition(":")
     place = (host, int(port))
     setup = worlds.World(place, "static")
-    served = {each["ApiKey"] for each in setup.ask("ApiVersions", 0, {})["ApiKeys"]}
-    if not served >= {8, 9, 11, 12, 13, 14, 15}:
-        return []
     while setup.ask("FindCoordinator", 3, {"Key": "group", "KeyType": 0})["ErrorCode"] != 0:
         pass
     while setup.ask("OffsetFetch", 7, {"GroupId": "group", "Topics": None})["ErrorCode"] != 0:
@@ -187,7 +184,7 @@ def check(address, verbose):
             print(f"{'ok   ' if same else 'FAIL '} {words}: Kafka {' / '.join(facts[row])}"
                   + ("" if same else f", here {' / '.join(found)}"))
     print(f"{len(taken) - wrong} passed, {wrong} failed", flush=True)
-    return 1 if wrong or len(taken) not in (0, len(facts)) else 0
+    return 1 if wrong or len(taken) != len(facts) else 0
 
 
 def main():

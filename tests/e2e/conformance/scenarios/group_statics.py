@@ -73,7 +73,7 @@ def a_member_comes_back_with_other_protocols(world):
                            ("another kind", {"kind": "connect"})):
             connection = world.connect()
             asked = connection.send("JoinGroup", version, join(group, instance="b", **how))
-            if members.is_parked(connection, 0.3):
+            if not members.is_answered(world, group, connection):
                 world.note(f"{text} {label}", "parked")
                 show(world, f"{text} {label}: preparing", group)
                 world.call(f"{text} {label}: the leader joins", "JoinGroup", version,
