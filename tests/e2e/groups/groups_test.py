@@ -56,13 +56,14 @@ class Body:
 class Member:
     """A member of a group, with the old versions of the requests: JoinGroup 2, SyncGroup 1, Heartbeat 1."""
 
-    def __init__(self, address, group, session_ms):
+    def __init__(self, test, address, group, session_ms):
         self.group, self.session_ms = group, session_ms
         self.id, self.generation, self.leader = "", -1, ""
         self.assignment = None
         self.correlation = 0
         host, port = address.rsplit(":", 1)
         self.socket = socket.create_connection((host, int(port)), timeout=PATIENCE_S)
+        test.addCleanup(self.socket.close)
 
     def send(self, key, version, body):
         self.correlation += 1
@@ -130,7 +131,7 @@ def rejoin(test, members, new):
         while member.heartbeat() != REBALANCE:
             time.sleep(0.005)
         member.send_join()
-    for member in [*members, new]:
+    for member in [new, *members]:
         test.assertEqual(member.receive_join(), NONE)
         test.assertEqual(member.generation, new.generation)
 
@@ -139,7 +140,7 @@ def stable_group(test, address, group, count, session_ms):
     """`count` members in one generation, each with its assignment."""
     members = []
     for _ in range(count):
-        new = Member(address, group, session_ms)
+        new = Member(test, address, group, session_ms)
         rejoin(test, members, new)
         members.append(new)
     for member in members:
@@ -184,7 +185,7 @@ class Groups(unittest.TestCase):
             broker.kill9()
             broker.start()
             for member in members:
-                again = Member(broker.address, "g", 30000)
+                again = Member(self, broker.address, "g", 30000)
                 again.id, again.generation = member.id, member.generation
                 self.assertEqual(again.heartbeat(), NONE)
                 again.send_sync()
@@ -193,10 +194,10 @@ class Groups(unittest.TestCase):
 
     def test_a_parked_join_is_answered_when_the_broker_stops(self):
         with Kanald(KANALD, ["group.initial.rebalance.delay.ms=60000"]) as broker:
-            member = Member(broker.address, "g", 30000)
+            member = Member(self, broker.address, "g", 30000)
             member.send_join()
             # Parked once a later request of the connection is taken in: a second connection sees the group.
-            other = Member(broker.address, "g", 30000)
+            other = Member(self, broker.address, "g", 30000)
             deadline = time.monotonic() + PATIENCE_S
             while time.monotonic() < deadline:
                 other.send(16, 0, b"")
@@ -211,7 +212,7 @@ class Groups(unittest.TestCase):
     def test_a_request_behind_a_parked_one_is_taken_in(self):
         with Kanald(KANALD, SETTINGS) as broker:
             members = stable_group(self, broker.address, "g", 2, 30000)
-            late = Member(broker.address, "g", 30000)
+            late = Member(self, broker.address, "g", 30000)
             late.send_join()  # parked: the others have not come
             late.id = members[0].id
             late.generation = members[0].generation

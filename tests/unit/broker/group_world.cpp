@@ -99,6 +99,11 @@ void GroupWorld::pass(Duration time) {
   }
 }
 
+void GroupWorld::pass_first_rebalance() {
+  // Once more than the delay, since somebody may have come meanwhile.
+  pass(2 * std::chrono::milliseconds(config.group_initial_rebalance_delay_ms));
+}
+
 void GroupWorld::stand_still(Duration time) {
   clock.advance_to(clock.now() + time);
   settle();
@@ -119,7 +124,8 @@ Uuid GroupWorld::create(std::string_view topic, std::int32_t partitions) {
   command.partitions = partitions;
   command.fresh_id = fresh_uuid(random);
   command.created = clock.wall();
-  Context context{.broker = *broker, .io = *threads[0], .peer = peer};
+  Context context{
+      .broker = *broker, .io = *threads[0], .peer = peer, .client_id = {}, .slices = {}};
   auto change = [](Context& asking, coordinator::CreateTopic what) -> Task<void> {
     std::vector<coordinator::CatalogCommand> commands;
     commands.emplace_back(std::move(what));
@@ -132,7 +138,8 @@ Uuid GroupWorld::create(std::string_view topic, std::int32_t partitions) {
 }
 
 void GroupWorld::remove(std::string_view topic) {
-  Context context{.broker = *broker, .io = *threads[0], .peer = peer};
+  Context context{
+      .broker = *broker, .io = *threads[0], .peer = peer, .client_id = {}, .slices = {}};
   auto change = [](Context& asking, std::string name) -> Task<void> {
     std::vector<coordinator::CatalogCommand> commands;
     commands.emplace_back(coordinator::DeleteTopic{std::move(name), {}});
@@ -202,13 +209,16 @@ ErrorCode GroupWorld::heartbeat(const Asked& member) {
 std::vector<Asked*> GroupWorld::stable(std::string_view group, std::size_t members) {
   std::vector<Asked*> all;
   for (std::size_t i = 0; i < members; ++i) all.push_back(&join(group));
-  pass(std::chrono::milliseconds(config.group_initial_rebalance_delay_ms));
+  pass_first_rebalance();
   Asked* leader = nullptr;
   for (Asked* member : all) {
     EXPECT_TRUE(member->joined);
+    if (!member->joined) return {};
     EXPECT_EQ(member->joined->error_code, ErrorCode::NONE);
     if (member->joined->leader == member->member) leader = member;
   }
+  EXPECT_NE(leader, nullptr);
+  if (leader == nullptr) return {};
   std::vector<const Asked*> others(all.begin(), all.end());
   std::vector<Asked*> synced;
   for (Asked* member : all) {

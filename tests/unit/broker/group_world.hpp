@@ -64,7 +64,7 @@ class Counting final : public Random {
 /// A request that may be parked, with all it needs while it is.
 struct Asked {
   Asked(Broker& broker, IoThread& io, Peer& peer)
-      : context{.broker = broker, .io = io, .peer = peer, .client_id = "client"} {}
+      : context{.broker = broker, .io = io, .peer = peer, .client_id = "client", .slices = {}} {}
   Context context;
   std::string group, member, instance, protocol = "range", assignment;
   wire::JoinGroupRequest join_request;
@@ -74,7 +74,7 @@ struct Asked {
 };
 
 struct JoinOptions {
-  std::string member, instance;
+  std::string member = {}, instance = {};
   std::chrono::milliseconds session = 10s, rebalance = 60s;
   bool needs_member_id = false;
 };
@@ -93,6 +93,7 @@ class GroupWorld : public ::testing::Test {
   void settle();
   /// Time passes, each timer at its time, the broker's tick every second.
   void pass(Duration time);
+  void pass_first_rebalance();
   /// The process stands still and then goes on.
   void stand_still(Duration time);
 

@@ -15,7 +15,7 @@ TEST_F(GroupsTest, AJoinWaitsForTheFirstRebalanceAndTheOthersThatCome) {
   pass(2s);
   Asked& second = join("g");
   EXPECT_FALSE(first.joined);
-  pass(3s);
+  pass_first_rebalance();
   ASSERT_TRUE(first.joined && second.joined);
   EXPECT_EQ(first.joined->generation_id, 1);
   EXPECT_EQ(second.joined->generation_id, 1);
@@ -26,7 +26,8 @@ TEST_F(GroupsTest, AJoinWaitsForTheFirstRebalanceAndTheOthersThatCome) {
 TEST_F(GroupsTest, ASyncWaitsForTheLeadersAssignment) {
   Asked& first = join("g");
   Asked& second = join("g");
-  pass(3s);
+  pass_first_rebalance();
+  ASSERT_TRUE(first.joined && second.joined);
   Asked& waiting = sync(second, {});
   EXPECT_FALSE(waiting.synced);
   sync(first, {&first, &second});
@@ -45,7 +46,7 @@ TEST_F(GroupsTest, AConnectionThatEndsLeavesItsMemberWithoutItsWaiter) {
   ASSERT_TRUE(gone.joined) << "its slot is free";
   EXPECT_EQ(gone.joined->error_code, ErrorCode::COORDINATOR_NOT_AVAILABLE);
   Asked& other = join("g");
-  pass(3s);
+  pass_first_rebalance();
   ASSERT_TRUE(other.joined);
   EXPECT_EQ(other.joined->generation_id, 1);
   EXPECT_EQ(groups().size(), 1U);
@@ -225,7 +226,7 @@ TEST_F(GroupsTest, AFailedWriteAnswersWhatIsParked) {
   Asked& first = join("g");
   Asked& second = join("g");
   store.fail_write(1, MemoryStore::Failure::kNothingWritten);
-  pass(3s);
+  pass_first_rebalance();
   pass(1s);
   // Both are answered; a retry finds the group in order.
   ASSERT_TRUE(first.joined || second.joined);
@@ -284,7 +285,6 @@ TEST_F(GroupsTest, ATopicThatIsMadeAgainHasNoOffsets) {
 TEST_F(GroupsTest, OffsetsOfTopicsThatWereDeletedAreDroppedAtTheStart) {
   create("t");
   EXPECT_EQ(commit("only", "t", 9), ErrorCode::NONE);
-  Context context{.broker = *broker, .io = *threads[0], .peer = peer};
   remove("t");
   create("t");
   EXPECT_EQ(stored("only"), 0U);
