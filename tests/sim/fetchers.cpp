@@ -129,7 +129,9 @@ class Fetcher {
         continue;
       }
       if (dice_.one_in(40)) make_plan();
-      std::erase_if(*plan_, [](const Reading& reading) { return reading.position < 0; });
+      plan_ = std::make_shared<Plan>(*plan_);  // an earlier answer may still come to the old one
+      if (std::erase_if(*plan_, [](const Reading& reading) { return reading.position < 0; }) > 0)
+        session_id_ = 0;
       if (plan_->empty()) make_plan();
       if (plan_->empty()) {
         co_await world_.sleep(100ms);

@@ -33,7 +33,8 @@ void GroupLedger::joined(const std::string& group, const wire::JoinGroupResponse
   }
   if (answer.error_code != ErrorCode::NONE) return;
   const std::int32_t number = answer.generation_id;
-  if (model.unknown) open_vague(model, number);
+  // A group whose write failed is read anew, as after a restart.
+  if (model.unknown || troubled_()) open_vague(model, number);
   if (number < model.generation) {
     return fail(group,
                 fmt::format("a join is answered generation {} after {}", number, model.generation));
@@ -57,6 +58,7 @@ void GroupLedger::joined(const std::string& group, const wire::JoinGroupResponse
     fail(group, fmt::format("generation {} has two leaders or two protocols", number));
   }
   generation.answered.insert(answer.member_id);
+  generation.has_static |= is_static;
   if (answer.leader == answer.member_id) {
     std::set<std::string> told;
     for (const auto& each : answer.members) told.insert(each.member_id);
@@ -75,11 +77,13 @@ void GroupLedger::open_vague(GroupModel& model, std::int32_t number) {
   model.unknown = false;
   model.generation = number;
   model.generations[number].vague = true;
+  model.generations.erase(model.generations.upper_bound(number), model.generations.end());
 }
 
 void GroupLedger::check_members(const std::string& group, std::int32_t number,
                                 const Generation& generation) {
-  if (!generation.leader_told) return;
+  // A static member that comes back takes its place under another id.
+  if (!generation.leader_told || generation.has_static) return;
   for (const std::string& member : generation.answered) {
     if (generation.members.contains(member)) continue;
     fail(group,
@@ -203,7 +207,7 @@ void GroupLedger::described(const wire::DescribeGroupsResponse::Group& group) {
                                        (now - contact) / 1ms));
     }
   }
-  if (group.group_state != "Stable" || !model.generations.contains(model.generation)) return;
+  if (group.group_state != "Stable" || model.unknown || !model.generations.contains(model.generation)) return;
   const Generation& generation = model.generations.at(model.generation);
   if (generation.stored && !generation.vague && generation.leader_told &&
       listed != generation.members) {
@@ -211,7 +215,10 @@ void GroupLedger::described(const wire::DescribeGroupsResponse::Group& group) {
     for (const auto& each : group.members) {
       if (each.group_instance_id) return;
     }
-    fail(group.group_id, "a stable group has other members than its leader was told");
+    fail(group.group_id,
+         fmt::format("stable in generation {} it has other members than its leader was told: {}, "
+                     "not {}",
+                     model.generation, fmt::join(listed, " "), fmt::join(generation.members, " ")));
   }
 }
 
@@ -233,22 +240,18 @@ void GroupLedger::died(Death death) {
     }
     // A generation is stored with its assignments; one that had none yet goes back to the one
     // before, unless it was stored in the moment of the death.
-    while (!model.generations.empty()) {
-      auto& [number, generation] = *model.generations.rbegin();
-      model.generation = number;
-      if (generation.stored) break;
-      for (const auto& name : generation.answered) model.members[name].misbehaved = true;
-      if (generation.vague) {
-        model.generations.erase(std::prev(model.generations.end()));
-        model.generation = -1;
-        continue;
+    model.unknown = true;
+    for (auto at = model.generations.rbegin(); at != model.generations.rend(); ++at) {
+      auto& [number, generation] = *at;
+      if (generation.vague) break;
+      if (generation.stored) {
+        model.generation = number;
+        model.unknown = false;
+        break;
       }
+      for (const auto& name : generation.answered) model.members[name].misbehaved = true;
       generation = {};
       generation.vague = true;
-      model.generation = -1;
-      const auto before = std::next(model.generations.rbegin());
-      if (before != model.generations.rend()) model.generation = before->first;
-      break;
     }
   }
 }

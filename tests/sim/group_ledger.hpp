@@ -60,7 +60,7 @@ class GroupLedger {
  private:
   struct Generation {
     std::string leader, protocol;
-    bool leader_told = false, stored = false;
+    bool leader_told = false, stored = false, has_static = false;
     bool vague = false;  // from before a death that may have undone it: nothing is held against it
     std::set<std::string> members;   // as the leader was told
     std::set<std::string> answered;  // joins

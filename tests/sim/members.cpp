@@ -115,6 +115,9 @@ class GroupMember {
     request.protocols.push_back({"roundrobin", bytes});
     const std::function<void(wire::JoinGroupResponse&)> seen =
         [this, is_static = instance_.has_value()](wire::JoinGroupResponse& response) {
+          world_.trace("{} join: {} generation={} member={} leader={} members={}", plan_.id,
+                       name(response.error_code), response.generation_id, response.member_id,
+                       response.leader, response.members.size());
           world_.groups().joined(plan_.id, response, is_static);
         };
     const Who before = who();
@@ -130,6 +133,7 @@ class GroupMember {
         generation_ = answer.generation_id;
         leads_ = answer.leader == answer.member_id;
         skips_ = answer.skip_assignment;
+        protocol_ = answer.protocol_name.value_or("");
         members_.clear();
         for (const auto& each : answer.members) members_.push_back(each.member_id);
         phase_ = Phase::kSync;
@@ -169,12 +173,16 @@ class GroupMember {
     request.generation_id = generation_;
     request.member_id = member_;
     request.group_instance_id = instance();
+    request.protocol_type = kProtocolType;
+    request.protocol_name = protocol_;
     std::vector<std::pair<std::string, Buffer>> given;
     if (leads_ && !skips_) given = assign();
     for (auto& [member, bytes] : given) request.assignments.push_back({member, bytes});
     const Who me = who();
     const std::function<void(wire::SyncGroupResponse&)> seen =
         [this, me](wire::SyncGroupResponse& response) {
+          world_.trace("{} sync: {} generation={} member={}", plan_.id, name(response.error_code),
+                       me.generation, me.member);
           if (response.error_code == ErrorCode::NONE)
             world_.groups().synced(me, response.assignment);
         };
@@ -320,7 +328,7 @@ class GroupMember {
   const GroupPlan plan_;
   OffsetClient offsets_;
   Phase phase_ = Phase::kJoin;
-  std::string member_;
+  std::string member_, protocol_;
   std::optional<std::string> instance_;
   std::int32_t generation_ = -1;
   bool leads_ = false, skips_ = false, left_ = false;

@@ -133,6 +133,7 @@ broker::Task<void> OffsetClient::fetch_all() {
   wire::OffsetFetchRequest request;
   auto& group = request.groups.emplace_back();
   group.group_id = group_;
+  group.topics.reset();
   const OffsetLedger::Moment begun = world_.offsets().now();
   const auto version = static_cast<std::int16_t>(dice_.between(8, 9));
   const std::function<void(wire::OffsetFetchResponse&)> seen =

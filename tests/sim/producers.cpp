@@ -61,6 +61,7 @@ class Producer {
 
   broker::Task<void> get_identity() {
     wire::InitProducerIdRequest request;
+    request.transactional_id.reset();
     request.transaction_timeout = 60s;
     const Ask how{5};
     const auto call = co_await ask<wire::InitProducerIdResponse>(link_, request, how);
@@ -155,13 +156,19 @@ class Producer {
       topic.topic_id = topic_.facts.id;
     topic.partition_data.push_back({PartitionIndex(partition_), MutableBytes(batch->bytes)});
     world_.records().sending(batch->records);
-    const Ask how{static_cast<std::int16_t>(by_name ? dice_.between(3, 12) : 13)};
-    auto watch = [this, facts = topic_.facts, key = log(), certain,
-                  batch](wire::ProduceResponse& response) {
+    const Ask how{static_cast<std::int16_t>(by_name ? dice_.between(7, 12) : 13)};
+    auto watch = [this, facts = topic_.facts, key = log(), certain, batch,
+                  connection = std::weak_ptr(link_.connection)](wire::ProduceResponse& response) {
       const auto& answer = response.responses.at(0).partition_responses.at(0);
       batch->error = answer.error_code;
-      if (answer.error_code != ErrorCode::NONE)
-        return check_error(facts, answer.error_code, certain);
+      if (answer.error_code != ErrorCode::NONE) {
+        // Its wait was cut short: the connection is gone, or the broker stops.
+        const auto open = connection.lock();
+        const bool cut = open == nullptr || open->closed() || world_.stopping();
+        if (answer.error_code != ErrorCode::REQUEST_TIMED_OUT || !cut)
+          check_error(facts, answer.error_code, certain);
+        return;
+      }
       world_.records().acknowledged(key, answer.base_offset.value(), batch->records);
       batch->acknowledged = true;
     };

@@ -132,6 +132,7 @@ class TopicActor {
     auto& topic = request.topics.emplace_back();
     topic.name = name_;
     topic.count = facts.partitions;
+    topic.assignments.reset();
     const Ask how{3};
     const std::function<void(wire::CreatePartitionsResponse&)> seen =
         [this, facts](wire::CreatePartitionsResponse& response) {

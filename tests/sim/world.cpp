@@ -152,6 +152,7 @@ void World::set_trouble() noexcept {
 }
 
 void World::end_trouble() noexcept {
+  if (!in_trouble_) return;
   in_trouble_ = false;
   trouble_until_ = clock().now() + kAfterTrouble;
 }
@@ -247,6 +248,32 @@ void World::compare_groups(const std::map<std::string, std::string>& before) {
   }
 }
 
+void World::survey_topic(const Directory::Entry& entry, Death death) {
+  const auto topic = process_->broker().topics()->find(entry.facts.name);
+  if (entry.state == Directory::State::kAbsent && topic != nullptr) {
+    return violate("the deleted topic " + entry.facts.name + " is back after a restart");
+  }
+  if (entry.state == Directory::State::kPresent) {
+    if (topic == nullptr) return violate("topic " + entry.facts.name + " is lost by a restart");
+    if (topic->id() != entry.facts.id) {
+      return violate("topic " + entry.facts.name + " has another id after a restart");
+    }
+  }
+  if (topic == nullptr || topic->id() != entry.facts.id) return;
+  if (static_cast<std::int32_t>(topic->partitions.size()) < entry.facts.partitions) {
+    return violate("topic " + entry.facts.name + " has lost partitions by a restart");
+  }
+  for (const auto& partition : topic->partitions) {
+    const auto marks = partition->with_log([](log::Partition& log) { return log.watermarks(); });
+    if (!marks) {
+      violate("a partition of " + entry.facts.name + " is not readable: " + marks.error().detail);
+      continue;
+    }
+    records_.survived({topic->id(), partition->id().partition.value()},
+                      {marks->log_start.value(), marks->high_watermark.value()}, death);
+  }
+}
+
 void World::mourn() {
   end_process(std::exchange(power_fails_, false) ? Death::kPowerCut : Death::kKill,
               std::exchange(next_downtime_, Duration(200ms)));
@@ -286,10 +313,12 @@ void World::cut_power() {
 
 void World::stop_cleanly(Duration downtime) {
   if (process_ == nullptr) return;
+  stopping_ = true;
   if (!process_->release()) violate("a request does not end when the broker stops");
   for (const auto& weak : connections_) {
     if (const auto connection = weak.lock()) connection->close();
   }
+  stopping_ = false;
   if (!troubled()) groups_before_ = stored_groups(process_->broker());
   const Result<void> stopped = process_->stop();
   if (process_->dead()) {

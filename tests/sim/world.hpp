@@ -87,6 +87,8 @@ class World {
   /// No producer id is given out twice.
   void check_producer_id(ProducerId id);
   [[nodiscard]] Tamper& tamper() noexcept { return tamper_; }
+  /// SIGTERM has come: what waits is answered at once.
+  [[nodiscard]] bool stopping() const noexcept { return stopping_; }
   /// A fault of the disk may explain errors now.
   [[nodiscard]] bool troubled() const noexcept;
   /// Counts power cuts: what a producer knew before one need not be true after it.
@@ -154,7 +156,7 @@ class World {
   std::int32_t last_epoch_ = -1;
   std::uint64_t actors_ = 0;
   bool ending_ = false, aborting_ = false;
-  bool power_fails_ = false, in_trouble_ = false;
+  bool stopping_ = false, power_fails_ = false, in_trouble_ = false;
   std::optional<std::uint64_t> next_dies_after_;
   RecordLedger::Death last_death_ = RecordLedger::Death::kCleanStop;
   Duration next_downtime_{};
