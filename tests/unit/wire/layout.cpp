@@ -30,10 +30,6 @@ const std::vector<std::string> kNullHereByDefault = {
     "LeaveGroupResponse.members[].group_instance_id",
     "AlterConfigsResponse.responses[].error_message",
     "IncrementalAlterConfigsResponse.responses[].error_message",
-    "AlterPartitionReassignmentsResponse.error_message",
-    "AlterPartitionReassignmentsResponse.responses[].partitions[].error_message",
-    "ListPartitionReassignmentsResponse.error_message",
-    "UpdateFeaturesResponse.error_message",
 };
 
 /// Orders one struct's lines: plain ones as they come, then the tagged by tag, each followed by
