@@ -38,6 +38,7 @@ void answer(Response::ReplicaElectionResult& result, PartitionIndex index, Error
   auto& entry = result.partition_result.emplace_back();
   entry.partition_id = index.value();
   entry.error_code = error.code;
+  entry.error_message = std::nullopt;
   if (!error.detail.empty()) entry.error_message = std::move(error.detail);
 }
 

@@ -60,9 +60,8 @@ Error check(const Context& context, const Request& request) {
   return {ErrorCode::NONE, ""};
 }
 
-std::optional<std::string> message_of(Error& error) {
-  if (error.detail.empty()) return std::nullopt;
-  return std::move(error.detail);
+std::optional<std::string> message_of(const Error& error) {
+  return error.detail.empty() ? std::nullopt : std::optional(error.detail);
 }
 
 }  // namespace
@@ -71,9 +70,9 @@ broker::Task<Response> handle(Context& context, Request request) {
   Response response;
   const Error refused = check(context, request);
   response.error_code = refused.code;
-  if (request.topics.empty())
-    response.error_message = refused.detail;  // empty, not null
-  else if (refused.code == ErrorCode::NONE)
+  if (!request.topics.empty() || refused.code != ErrorCode::NONE)
+    response.error_message = message_of(refused);  // else empty, not null
+  if (!request.topics.empty() && refused.code == ErrorCode::NONE)
     response.allow_replication_factor_change = request.allow_replication_factor_change;
   const auto topics = context.broker.topics();
   for (const auto& topic : request.topics) {

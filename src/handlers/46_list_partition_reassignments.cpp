@@ -9,6 +9,7 @@ namespace kanal::handlers {
 broker::Task<wire::ListPartitionReassignmentsResponse> handle(
     broker::Context& context, wire::ListPartitionReassignmentsRequest) {
   wire::ListPartitionReassignmentsResponse response;
+  response.error_message = std::nullopt;
   if (!authorize(context, Operation::kDescribe, ResourceType::kCluster, kClusterName))
     response.error_code = ErrorCode::CLUSTER_AUTHORIZATION_FAILED;
   co_return response;

@@ -86,6 +86,7 @@ broker::Task<Response> handle(Context& context, Request request) {
                              ". " + *why;
     co_return response;
   }
+  response.error_message = std::nullopt;
   fill_results(request, response);
   co_return response;
 }
