@@ -68,6 +68,8 @@ ErrorCode Broker::outcome(const Ticket& ticket) {
       return ErrorCode::NONE;
     case Partition::Commit::kLost:
       return ErrorCode::KAFKA_STORAGE_ERROR;
+    case Partition::Commit::kDeleted:
+      return ErrorCode::UNKNOWN_TOPIC_OR_PARTITION;
     case Partition::Commit::kPending:
       break;
   }

@@ -37,7 +37,7 @@ void Flusher::sync(std::vector<std::shared_ptr<Partition>>& batch) {
     auto end = partition->sync();
     if (end)
       done.push_back({partition->handle(), epoch_, *end});
-    else
+    else if (end.error().code != ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)  // deleted: all know
       lost.push_back({partition->handle(), epoch_, std::move(end.error())});
   }
   if (!done.empty()) sink_->committed(done);

@@ -74,7 +74,8 @@ Partition::Commit Partition::committed(Sequence last) {
   return state_.with([&](State& state) {
     if (state.log != nullptr && state.log->watermarks().high_watermark > to_offset(last))
       return Commit::kDone;
-    return state.log == nullptr || state.lost || state.deleted ? Commit::kLost : Commit::kPending;
+    if (state.deleted) return Commit::kDeleted;
+    return state.log == nullptr || state.lost ? Commit::kLost : Commit::kPending;
   });
 }
 

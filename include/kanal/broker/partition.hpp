@@ -59,7 +59,7 @@ class Partition : public std::enable_shared_from_this<Partition> {
     });
   }
 
-  enum class Commit { kDone, kPending, kLost };
+  enum class Commit { kDone, kPending, kLost, kDeleted };
   [[nodiscard]] Commit committed(Sequence last);
   /// From the flusher: moves the high watermark, wakes readers and committers.
   void commit(Sequence committed_end);

@@ -147,6 +147,17 @@ TEST_F(SyncedPartitionTest, ADuplicateWaitsForItsOriginal) {
   EXPECT_TRUE(Broker::is_committed({&ticket, 1}));
 }
 
+TEST_F(SyncedPartitionTest, RecordsOfATopicDeletedMeanwhileAreUnknownAndNotAStorageError) {
+  const auto partition = open();
+  const auto appended = append(*partition);
+  ASSERT_TRUE(appended);
+  partition->mark_deleted();
+  EXPECT_EQ(Broker::outcome({partition, appended->last}), ErrorCode::UNKNOWN_TOPIC_OR_PARTITION);
+  const auto synced = partition->sync();
+  ASSERT_FALSE(synced);
+  EXPECT_EQ(synced.error().code, ErrorCode::UNKNOWN_TOPIC_OR_PARTITION) << "no loss to report";
+}
+
 TEST_F(SyncedPartitionTest, LostRecordsAreAnErrorAndWakeWhoWaits) {
   const auto partition = open();
   const auto appended = append(*partition);
