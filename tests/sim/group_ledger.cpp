@@ -227,6 +227,7 @@ void GroupLedger::started() {
 }
 
 void GroupLedger::died(Death death) {
+  const Time now = now_();
   for (auto& [id, model] : groups_) {
     if (death == Death::kPowerCut) {
       model.generations.clear();
@@ -241,17 +242,25 @@ void GroupLedger::died(Death death) {
     // A generation is stored with its assignments; one that had none yet goes back to the one
     // before, unless it was stored in the moment of the death.
     model.unknown = true;
+    const Generation* stored = nullptr;
     for (auto at = model.generations.rbegin(); at != model.generations.rend(); ++at) {
       auto& [number, generation] = *at;
       if (generation.vague) break;
       if (generation.stored) {
         model.generation = number;
         model.unknown = false;
+        stored = &generation;
         break;
       }
-      for (const auto& name : generation.answered) model.members[name].misbehaved = true;
       generation = {};
       generation.vague = true;
+    }
+    // Who has left is back until the group is stored without him; who is not in it is forgotten.
+    for (auto& [name, member] : model.members) {
+      member.left = false;
+      const bool late = now + kSlack >= std::max(member.heard, started_) + model.times.session ||
+                        now + kSlack >= std::max(member.settled, started_) + model.times.rebalance;
+      member.misbehaved |= late || stored == nullptr || !stored->answered.contains(name);
     }
   }
 }
