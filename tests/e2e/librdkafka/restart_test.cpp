@@ -87,6 +87,37 @@ TEST(RestartOfTopics, KeepsWhatWasMadeAndForgetsWhatWasDeleted) {
   }
 }
 
+TEST(RestartOfDeletedRecords, TheyStayDeletedAlsoWhereTheCutIsInTheMiddleOfABatch) {
+  BrokerProcess broker(KANALD);
+  broker.start();
+  {
+    Admin admin(broker.address());
+    ASSERT_TRUE(admin.create({"t"}).ok());
+    // One batch: what is queued within the linger time goes together.
+    produce_numbers(broker.address(), "t", 10, {{"linger.ms", "200"}});
+    EXPECT_EQ(admin.delete_records("t", 0, 5), 5);
+  }
+  for (const End end : {End::kKill, End::kTerminate, End::kKill}) {
+    Consumer consumer(broker.address(), {{"auto.offset.reset", "error"}});
+    EXPECT_EQ(consumer.bounds("t", 0), std::pair<std::int64_t, std::int64_t>(5, 10));
+    consumer.assign({{"t", 0, RD_KAFKA_OFFSET_BEGINNING}});
+    const std::vector<Record> read = consumer.read_to_end();
+    ASSERT_EQ(read.size(), 5u);
+    EXPECT_EQ(read.front().offset, 5);
+    EXPECT_EQ(read.front().value, "5");
+    if (end == End::kKill)
+      broker.kill9();
+    else
+      EXPECT_EQ(broker.terminate(), 0);
+    broker.start();
+  }
+  EXPECT_EQ(Admin(broker.address()).delete_records("t", 0, -1), 10);
+  broker.kill9();
+  broker.start();
+  EXPECT_EQ(Consumer(broker.address()).bounds("t", 0),
+            (std::pair<std::int64_t, std::int64_t>(10, 10)));
+}
+
 TEST(RestartAfterACleanStop, RecoversNothingAndLosesNothing) {
   BrokerProcess broker(KANALD);
   broker.start();
