@@ -138,6 +138,9 @@ class ConsumerSteps(GroupTools):
                 member.wait(60)
         self.checks.check(all(events(member)[-1]["name"] == "shutdown_complete"
                               for member in members[1:]), "verifiable-consumer: ends on SIGTERM")
+        # The killed one may still be in session.
+        until(lambda: " Empty " in self.groups("--describe", "--state", "--group",
+                                               "g.verified").out, "group without members")
         self.all_read("g.verified", VERIFIED_RECORDS)
 
     def verifiable_consumer(self, number):
