@@ -113,6 +113,14 @@ TEST(GroupJoin, ALaterMemberRebalancesTheOthers) {
   EXPECT_EQ(live.joined(waiter).leader, a) << "the leader keeps its place";
 }
 
+TEST(GroupJoin, TheLeaderKeepsItsPlaceWhateverTheOrderOfTheIds) {
+  LiveGroup live;
+  const std::string leader = live.stable_alone({.client = "z"});
+  const WaiterId newcomer = live.enter({.client = "a"}).second;
+  (void)live.join({.member = leader});
+  EXPECT_EQ(live.joined(newcomer).leader, leader);
+}
+
 TEST(GroupJoin, WhoDoesNotComeBackInTimeIsOut) {
   LiveGroup live;
   const auto members = live.stable(2, {.rebalance = seconds{20}});
@@ -289,6 +297,23 @@ TEST(GroupJoin, WhileJoiningTheSizeCountsThoseWhoHaveAsked) {
   EXPECT_EQ(live.joined(live.join({.version = 3})).error_code, GROUP_MAX_SIZE_REACHED);
   live.await(a);
   EXPECT_EQ(live.joined(a).members.size(), 2U);
+  const std::string first = live.joined(a).member_id;
+  (void)live.join({.member = first, .protocols = {{"range", "new"}}});
+  for (const auto& member : live.group().describe().members) {
+    if (member.member_id != first) (void)live.join({.member = member.member_id});
+  }
+  EXPECT_EQ(live.group().state(), GroupState::kCompletingRebalance) << "members fit again";
+}
+
+TEST(GroupJoin, WhoIsParkedMayAskAgainThoughTheGroupIsFull) {
+  GroupLimits limits;
+  limits.max_size = 1;
+  LiveGroup live(limits);
+  const auto [id, first] = live.enter();
+  const WaiterId again = live.join({.member = id});
+  EXPECT_EQ(live.joined(first).error_code, COORDINATOR_NOT_AVAILABLE);
+  live.await(again);
+  EXPECT_EQ(live.joined(again).error_code, NONE);
 }
 
 TEST(GroupJoin, AGroupAboveALoweredLimitShrinksToIt) {

@@ -80,6 +80,24 @@ TEST(GroupSync, ANewRebalanceSendsTheWaitingBack) {
   EXPECT_EQ(live.synced(waiting).protocol_name, std::nullopt);
 }
 
+TEST(GroupSync, ANewRebalanceDuringTheSyncTakesTheAssignmentsAway) {
+  LiveGroup live;
+  const std::string id = live.stable_alone({}, "old");
+  (void)live.join({.member = id});
+  EXPECT_EQ(as_text(live.group().describe().members.at(0).member_assignment), "old");
+  (void)live.enter();
+  EXPECT_TRUE(live.group().describe().members.at(0).member_assignment.empty());
+}
+
+TEST(GroupSync, WhoIsGivenNothingKeepsNothingOfTheGenerationBefore) {
+  LiveGroup live;
+  const std::string id = live.stable_alone({}, "old");
+  (void)live.join({.member = id});
+  const WaiterId sync = live.sync({.member = id, .generation = 2});
+  EXPECT_EQ(live.synced(sync).error_code, NONE);
+  EXPECT_TRUE(live.synced(sync).assignment.empty());
+}
+
 TEST(GroupSync, TheSessionEndsNotWhileTheRequestIsParked) {
   Joined live;
   const WaiterId waiting = live.sync({.member = live.follower});
@@ -205,6 +223,17 @@ TEST(GroupHeartbeat, TimePassedInOneLeapExpiresEverybodyInOrder) {
   live.skip(seconds{100});
   live.pass(milliseconds{0});
   EXPECT_EQ(live.group().state(), GroupState::kEmpty);
+}
+
+TEST(GroupHeartbeat, WhatHappenedEarlierInTheLeapCountsFirst) {
+  LiveGroup live;
+  const auto members = live.stable(2, {.rebalance = seconds{8}});
+  const WaiterId again = live.join({.member = members[0], .rebalance = seconds{8}});
+  live.skip(seconds{20});  // the join ended after 8 s, the session would have after 10 s
+  live.pass(milliseconds{0});
+  EXPECT_EQ(live.joined(again).generation_id, 2);
+  EXPECT_EQ(live.heartbeat({.member = members[0], .generation = 2}), NONE);
+  EXPECT_EQ(live.heartbeat({.member = members[1], .generation = 2}), UNKNOWN_MEMBER_ID);
 }
 
 TEST(GroupLeave, TheLastOneLeavesAnEmptyGroupThatKeepsItsGeneration) {
