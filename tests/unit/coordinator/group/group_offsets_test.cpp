@@ -184,6 +184,15 @@ TEST(OffsetDelete, LeavesTopicsAloneThatConsumersAreSubscribedTo) {
   EXPECT_EQ(live.delete_offsets({{"orders", 0}}).partitions.at(0), NONE);
 }
 
+TEST(OffsetDelete, OfTheLastOffsetLeavesTheMembersAlone) {
+  LiveGroup live;
+  const std::string id = live.stable_alone();
+  (void)live.commit({.member = id}, 1, "old");
+  (void)live.delete_offsets({{"old", 0}});
+  EXPECT_EQ(live.group().live_records(), 1U);
+  EXPECT_EQ(live.restarted()->heartbeat({.member = id}), NONE);
+}
+
 TEST(OffsetDelete, WhenTheSubscriptionCannotBeReadEveryTopicCountsAsSubscribed) {
   for (const std::string& garbage :
        {std::string(), std::string("\0", 1), std::string("\0\1\xff\xff\xff\xff", 6),
