@@ -104,7 +104,8 @@ class GroupTable {
 
  private:
   struct Hash {
-    std::size_t operator()(std::string_view id) const noexcept { return hash(id); }
+    // Not noexcept: then the table keeps each hash, and growing it reads no names.
+    std::size_t operator()(std::string_view id) const { return hash(id); }
   };
   struct Shard {
     mutable std::mutex mutex;

@@ -46,9 +46,15 @@ void GroupWorld::start() {
   ASSERT_TRUE(started) << started.error().detail;
   broker = std::move(*started);
   for (const auto& io : threads) broker->attach(*io);
-  broker->tick();
-  next_tick_ = clock.now() + 1s;
+  tick_later();
   settle();
+}
+
+void GroupWorld::tick_later() {  // as the daemon does
+  threads[0]->add_timer(clock.now() + 1s, [this] {
+    broker->tick();
+    tick_later();
+  });
 }
 
 void GroupWorld::stop() {
@@ -76,7 +82,8 @@ void GroupWorld::kill() {
 void GroupWorld::settle() {
   for (bool ran = true; ran;) {
     ran = false;
-    for (const auto& io : threads) ran |= io->poll();
+    // The one that ticks comes last: nobody may count on having been ticked.
+    for (auto io = threads.rbegin(); io != threads.rend(); ++io) ran |= (*io)->poll();
     ran |= helpers.run_one();
   }
 }
@@ -85,15 +92,11 @@ void GroupWorld::pass(Duration time) {
   const Time end = clock.now() + time;
   settle();
   for (;;) {
-    Time next = std::min(next_tick_, end);
+    Time next = end;
     for (const auto& io : threads) {
       if (const auto timer = io->next_timer()) next = std::min(next, *timer);
     }
     clock.advance_to(next);
-    if (clock.now() >= next_tick_) {
-      broker->tick();
-      next_tick_ = clock.now() + 1s;
-    }
     settle();
     if (clock.now() >= end) return;
   }
@@ -106,10 +109,6 @@ void GroupWorld::pass_first_rebalance() {
 
 void GroupWorld::stand_still(Duration time) {
   clock.advance_to(clock.now() + time);
-  settle();
-  if (clock.now() < next_tick_) return;
-  broker->tick();
-  next_tick_ = clock.now() + 1s;
   settle();
 }
 

@@ -126,7 +126,7 @@ class GroupWorld : public ::testing::Test {
 
  private:
   void run(Task<void> task, IoThread& io);
-  Time next_tick_;
+  void tick_later();
 };
 
 }  // namespace kanal::broker::test

@@ -223,16 +223,21 @@ TEST_F(GroupsTest, AWriteThatFailedAfterItsBytesIsNotSeen) {
 }
 
 TEST_F(GroupsTest, AFailedWriteAnswersWhatIsParked) {
-  Asked& first = join("g");
-  Asked& second = join("g");
-  store.fail_write(1, MemoryStore::Failure::kNothingWritten);
+  Asked& leader = join("g");
+  Asked& other = join("g");
   pass_first_rebalance();
-  pass(1s);
-  // Both are answered; a retry finds the group in order.
-  ASSERT_TRUE(first.joined || second.joined);
-  asked.clear();
+  ASSERT_TRUE(leader.joined && other.joined);
+  Asked& parked = sync(other, {});
+  EXPECT_FALSE(parked.synced);
+  store.fail_write(1, MemoryStore::Failure::kNothingWritten);
+  Asked& failed = sync(leader, {&leader, &other});
+  ASSERT_TRUE(failed.synced && parked.synced);
+  EXPECT_EQ(failed.synced->error_code, ErrorCode::COORDINATOR_NOT_AVAILABLE);
+  EXPECT_EQ(parked.synced->error_code, ErrorCode::COORDINATOR_NOT_AVAILABLE);
+  // This generation was never stored; its members find that out and join anew.
+  EXPECT_EQ(heartbeat(leader), ErrorCode::UNKNOWN_MEMBER_ID);
   const auto members = stable("g", 2);
-  EXPECT_EQ(heartbeat(*members[1]), ErrorCode::NONE);
+  EXPECT_EQ(heartbeat(*members.at(1)), ErrorCode::NONE);
 }
 
 TEST_F(GroupsTest, AFullDiskHealsItself) {
