@@ -19,6 +19,13 @@ constexpr int kHops = 3;
 
 }  // namespace
 
+void Stalls::attach(IoThread& io) {
+  threads_.push_back(&io);
+  // The first tick comes a second from now: a stall before it is to be seen by it too.
+  const std::lock_guard lock(mutex_);
+  if (!last_tick_) last_tick_ = clock_.now();
+}
+
 Time Stalls::by_clock(Time group_time) const noexcept {
   const Duration stalled = total();
   return group_time > Time::max() - stalled ? Time::max() : group_time + stalled;

@@ -21,7 +21,7 @@ class Stalls {
   explicit Stalls(const Clock& clock) : clock_(clock) {}
 
   /// Before the first request.
-  void attach(IoThread& io) { threads_.push_back(&io); }
+  void attach(IoThread& io);
 
   /// Group time: the clock's less all stalls so far. Steps back when a stall is found.
   [[nodiscard]] Time now() const noexcept { return clock_.now() - total(); }

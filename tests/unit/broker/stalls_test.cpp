@@ -52,6 +52,14 @@ TEST_F(StallsTest, ATickThatComesLateIsAStall) {
   EXPECT_EQ(stalls.total(), 5s);
 }
 
+TEST_F(StallsTest, AStallBeforeTheFirstTickIsSeenByIt) {
+  IoThread io(clock, 0);
+  stalls.attach(io);
+  pass(21s);
+  stalls.tick();
+  EXPECT_EQ(stalls.total(), 20s);
+}
+
 TEST_F(StallsTest, ABarrierIsBehindWhatEveryThreadHadToDo) {
   IoThread first(clock, 0), second(clock, 1);
   stalls.attach(first);
