@@ -70,8 +70,9 @@ broker::Task<Response> handle(Context& context, Request request) {
   Response response;
   const Error refused = check(context, request);
   response.error_code = refused.code;
-  if (!request.topics.empty() || refused.code != ErrorCode::NONE)
-    response.error_message = message_of(refused);  // else empty, not null
+  response.error_message = message_of(refused);
+  if (request.topics.empty() && refused.code == ErrorCode::NONE)
+    response.error_message = "";  // not null
   if (!request.topics.empty() && refused.code == ErrorCode::NONE)
     response.allow_replication_factor_change = request.allow_replication_factor_change;
   const auto topics = context.broker.topics();

@@ -263,6 +263,8 @@ TEST_F(ClusterAdmin, AssignmentsCanOnlyStayAsTheyAre) {
   EXPECT_EQ(reassign("t", kMissing, std::nullopt), ErrorCode::UNKNOWN_TOPIC_OR_PARTITION);
   EXPECT_EQ(reassign("none", kFirst, {{kSelf}}), ErrorCode::UNKNOWN_TOPIC_OR_PARTITION);
 
+  EXPECT_EQ(ask(wire::AlterPartitionReassignmentsRequest{}, 1).error_message, "");  // as in Kafka
+
   wire::ListPartitionReassignmentsRequest list;
   list.topics.emplace().emplace_back().name = "t";
   const auto listed = ask(std::move(list), 0);

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <thread>
+#include <utility>
 
 namespace kanal::reserved {
 namespace {
@@ -68,6 +69,22 @@ class ReservedStore : public testing::TestWithParam<Implementation> {
   Store* store_ = nullptr;
   std::unique_ptr<Session> session_;
 };
+
+TEST_P(ReservedStore, TheJournalPositionRisesWithEveryWriteAndIsKept) {
+  std::uint64_t last = store_->journal_position();
+  const auto rises = [&] {
+    const std::uint64_t before = std::exchange(last, store_->journal_position());
+    return last > before;
+  };
+  ASSERT_TRUE(append(*session_, kOrders, {"a", "b"}));
+  EXPECT_TRUE(rises());
+  ASSERT_TRUE(roll(*session_, kOrders, {"c"}));
+  EXPECT_TRUE(rises());
+  restart();
+  EXPECT_EQ(store_->journal_position(), last);
+  ASSERT_TRUE(session_->erase(kOrders, Durability::kSynced));
+  EXPECT_TRUE(rises());
+}
 
 TEST_P(ReservedStore, ReplaysEachChannelInItsOrder) {
   ASSERT_TRUE(append(*session_, kOrders, {"a", "b"}));
