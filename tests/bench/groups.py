@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """groups.py [--kanald PATH] [--reps N] [NAME=VALUE]...: 1,000 groups of 10 members, kanald beside Apache Kafka 4.4.
 
-Every member has a connection of its own and a heartbeat every 3 s; then 10,000 commits a second. The brokers take turns in
-one run. Read the CPU a request and the ratios, not wall clocks: machines differ and are shared. NAME=VALUE goes to
-groups_load.cpp (groups, members, per_connection, interval_ms, warm_s, beat_s, commit_rate, commit_warm_s, commit_s).
-Asserts nothing. Needs g++, java and mvn.
+Every member has a connection of its own (two share one where files are few) and a heartbeat every 3 s; then 10,000
+commits a second. The brokers take turns in one run. Read the CPU a request and the ratios, not wall clocks: machines
+differ and are shared. NAME=VALUE goes to groups_load.cpp (groups, members, per_connection, interval_ms, warm_s, beat_s,
+commit_rate, commit_warm_s, commit_s). Asserts nothing. Needs g++, java and mvn.
 """
 import argparse
 import resource
@@ -21,6 +21,7 @@ from figures import OUT, ROOT, Kafka, Kanald, show
 HERE = ROOT / "tests/bench"
 LOAD = OUT / "groups_load"
 TOPIC = "groups-bench"
+FILES = 65536
 
 
 def build():
@@ -30,10 +31,17 @@ def build():
         subprocess.run(["g++", "-std=c++20", "-O2", "-Wall", "-Wextra", "-o", LOAD, source], check=True)
 
 
-def raise_file_limit():
-    """A connection a member, on both sides. Children inherit it."""
+def members_per_connection():
+    """One, if there may be as many files: kanald keeps half of them for its own. Children inherit the limit."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(hard, FILES), max(hard, FILES)))
+        return 1
+    except (ValueError, PermissionError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    shared = 1 if hard >= 21000 else 2 if hard >= 11000 else 10
+    print(f"{hard} files: members of {shared} group(s) share a connection", flush=True)
+    return shared
 
 
 def prepare(broker):
@@ -92,7 +100,7 @@ def main():
     options = parser.parse_args()
     subprocess.run(["sh", str(ROOT / "tests/e2e/kafka_tools/fetch.sh")], check=True)
     build()
-    raise_file_limit()
+    load = [f"per_connection={members_per_connection()}", *options.load]
     for kind in ("groups-kafka", "groups-kanald"):
         shutil.rmtree(OUT / kind, ignore_errors=True)
     brokers = []
@@ -107,7 +115,7 @@ def main():
             prepare(broker)
         for rep in range(options.reps):
             for broker in brokers:
-                results[broker.kind].append(run_load(broker, rep, options.load))
+                results[broker.kind].append(run_load(broker, rep, load))
     finally:
         for broker in brokers:
             if broker.process is not None and broker.process.poll() is None:
