@@ -123,6 +123,9 @@ func (m *member) commit(client *kgo.Client) {
 	offsets := map[string]map[int32]kgo.EpochOffset{m.topic: {}}
 	shown := map[string]int64{}
 	for partition, at := range m.next {
+		if !m.owned[partition] {
+			continue
+		}
 		offsets[m.topic][partition] = at
 		shown[fmt.Sprint(partition)] = at.Offset
 	}

@@ -89,6 +89,7 @@ public final class GroupMember implements ConsumerRebalanceListener {
 
   private void commit() {
     try {
+      next.keySet().removeIf(partition -> !owned.contains(partition.partition()));
       consumer.commitSync(next);
       emit("\"event\":\"committed\",\"offsets\":" + next.entrySet().stream()
           .map(entry -> "\"" + entry.getKey().partition() + "\":" + entry.getValue().offset())

@@ -30,9 +30,10 @@ function record(partition, offset, value) {
 async function serve({ commit, close }) {
   for await (const command of readline.createInterface({ input: process.stdin })) {
     if (command !== 'commit') break;
-    const offsets = Object.fromEntries(next);
+    const entries = [...next].filter(([partition]) => owned.has(partition));
+    const offsets = Object.fromEntries(entries);
     try {
-      const list = [...next].map(([partition, offset]) => ({ topic, partition, offset }));
+      const list = entries.map(([partition, offset]) => ({ topic, partition, offset }));
       if (list.length > 0) await commit(list);
       emit('committed', { offsets });
     } catch (error) {

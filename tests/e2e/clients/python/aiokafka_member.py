@@ -28,7 +28,7 @@ class Listener(ConsumerRebalanceListener):
 
 
 async def commit(consumer, topic, member):
-    offsets = dict(member.next)
+    offsets = member.to_commit()
     try:
         if offsets:
             await consumer.commit({TopicPartition(topic, p): o for p, o in offsets.items()})

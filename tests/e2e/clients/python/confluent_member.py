@@ -7,7 +7,7 @@ from member import Arguments, Member, emit
 
 
 def commit(consumer, topic, member):
-    offsets = dict(member.next)
+    offsets = member.to_commit()
     try:
         if offsets:
             done = consumer.commit(

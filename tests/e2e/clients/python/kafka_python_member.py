@@ -1,11 +1,15 @@
 """A group member on kafka-python."""
 
+import logging
+import sys
+import time
+
 from kafka import ConsumerRebalanceListener, KafkaConsumer, OffsetAndMetadata, TopicPartition
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
-from kafka.errors import KafkaError
+from kafka.errors import KafkaConnectionError, KafkaError
 from member import Arguments, Member, emit
 
 ASSIGNORS = {
@@ -31,7 +35,7 @@ class Listener(ConsumerRebalanceListener):
 
 
 def commit(consumer, topic, member):
-    offsets = dict(member.next)
+    offsets = member.to_commit()
     try:
         if offsets:
             consumer.commit(
@@ -42,7 +46,25 @@ def commit(consumer, topic, member):
         emit("commit failed", error=f"{type(error).__name__}: {error}")
 
 
+def rescue_join(coordinator):
+    """kafka-python 3.0.12 forgets an assignment that arrives between two calls of poll()."""
+    task = coordinator._join_task
+    if task is not None and task.is_done and not coordinator.need_rejoin():
+        coordinator.request_rejoin()
+
+
+def poll(consumer, member):
+    try:
+        for batch in consumer.poll(timeout_ms=200).values():
+            for record in batch:
+                member.record(record.partition, record.offset, record.value)
+    except KafkaConnectionError as error:  # the library lets some of them out while a broker is away
+        print(error, file=sys.stderr)
+        time.sleep(0.1)
+
+
 def main():
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s %(message)s")
     arguments, member = Arguments(), Member()
     consumer = KafkaConsumer(
         bootstrap_servers=arguments.broker,
@@ -56,9 +78,8 @@ def main():
     )
     consumer.subscribe([arguments.topic], listener=Listener(member))
     while True:
-        for batch in consumer.poll(timeout_ms=200).values():
-            for record in batch:
-                member.record(record.partition, record.offset, record.value)
+        rescue_join(consumer._coordinator)
+        poll(consumer, member)
         command = member.command()
         if command == "commit":
             commit(consumer, arguments.topic, member)

@@ -52,5 +52,8 @@ class Member:
         if partition in self.owned:
             self.next[partition] = offset + 1
 
+    def to_commit(self):
+        return {p: offset for p, offset in self.next.items() if p in self.owned}
+
     def committed(self, offsets):
         emit("committed", offsets=offsets)
