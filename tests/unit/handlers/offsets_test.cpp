@@ -51,10 +51,12 @@ class Offsets : public OneBroker {
     }
     return ask(8, std::move(request));
   }
+  /// Of all topics.
   wire::OffsetFetchRequest fetch_of(std::string_view group) {
     wire::OffsetFetchRequest request;
     auto& asked = request.groups.emplace_back();
     asked.group_id = group;
+    asked.topics.reset();
     return request;
   }
 };
