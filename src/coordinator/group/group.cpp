@@ -218,6 +218,7 @@ void Group::State::delete_offsets(const Turn& turn, const DeleteOffsetsCommand& 
     if (offsets.find({topic, partition}) != nullptr) found.emplace(topic, partition);
   }
   std::vector<PartitionRef> partitions;
+  partitions.reserve(found.size());
   for (const auto& [topic, partition] : found) partitions.push_back({topic, partition});
   remove(turn, partitions);
   turn.reply(std::move(errors));

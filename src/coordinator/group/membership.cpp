@@ -296,6 +296,7 @@ void Membership::restore(wire::GroupRecord record, const Turn& turn) {
   state_ = record.members.empty() ? GroupState::kEmpty : GroupState::kStable;
   for (auto& stored : record.members) {
     std::vector<GroupProtocol> protocols;
+    protocols.reserve(stored.protocols.size());
     for (auto& protocol : stored.protocols) {
       protocols.push_back({std::move(protocol.name), std::move(protocol.metadata)});
     }
