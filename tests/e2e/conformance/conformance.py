@@ -202,8 +202,9 @@ def check(address, chosen, arguments):
     print(f"{sum(explanations.used.values())} differences of {len(explanations.used)} kinds are "
           f"explained; took {time.monotonic() - started:.1f} s")
     print(f"{skipped} of {len(taken)} scenarios skipped for APIs that are not served")
-    print(f"{steps - wrong} passed, {wrong + len(stale)} failed", flush=True)
-    return 1 if wrong or stale or not steps else 0
+    failed = wrong + len(stale) + skipped
+    print(f"{steps - wrong} passed, {failed} failed", flush=True)
+    return 1 if failed or not steps else 0
 
 
 def main():
