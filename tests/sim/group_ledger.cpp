@@ -207,7 +207,9 @@ void GroupLedger::described(const wire::DescribeGroupsResponse::Group& group) {
                                        (now - contact) / 1ms));
     }
   }
-  if (group.group_state != "Stable" || model.unknown || !model.generations.contains(model.generation)) return;
+  if (group.group_state != "Stable" || model.unknown ||
+      !model.generations.contains(model.generation))
+    return;
   const Generation& generation = model.generations.at(model.generation);
   if (generation.stored && !generation.vague && generation.leader_told &&
       listed != generation.members) {

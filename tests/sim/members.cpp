@@ -250,6 +250,8 @@ class GroupMember {
     const Who me = who();
     const std::function<void(wire::HeartbeatResponse&)> seen =
         [this, me](wire::HeartbeatResponse& response) {
+          world_.trace("{} beat: {} generation={} member={}", plan_.id, name(response.error_code),
+                       me.generation, me.member);
           world_.groups().beat(me, response.error_code);
         };
     const auto call = co_await ask<wire::HeartbeatResponse>(link_, request, asking, seen);

@@ -42,6 +42,8 @@ struct RunResult {
   Duration elapsed{};         // of virtual time
 };
 
+/// By what it is and topic.
+using StoredGroups = std::map<std::pair<std::string, Uuid>, std::string>;
 using ConnectionPtr = std::shared_ptr<Connection>;
 
 class World {
@@ -129,7 +131,7 @@ class World {
   void mourn();
   void end_stall();
   void cut_power();
-  void compare_groups(const std::map<std::string, std::string>& before);
+  void compare_groups(const StoredGroups& before);
   void start_actors();
   void final_audit();
   void abort();
@@ -162,8 +164,7 @@ class World {
   Duration next_downtime_{};
   Time trouble_until_{}, slow_until_{}, stalled_since_{}, stalled_until_{};
   Duration stalled_{};
-  std::optional<std::map<std::string, std::string>>
-      groups_before_;  // what a restart must bring back
+  std::optional<StoredGroups> groups_before_;  // what a restart must bring back
 };
 
 }  // namespace kanal::sim
