@@ -44,6 +44,7 @@ class Recovery {
   Result<void> cut(Segment& segment, File& file, std::uint64_t size, const std::string& why);
   Result<void> set_aside(const std::vector<Sequence>& bases, std::size_t from);
   Result<void> drop_trimmed();
+  Result<void> secure_start();
   Result<void> remove_segment(Sequence base);
   Result<void> rewrite_channel(std::string why);
   Segment& add_segment(Sequence base);
@@ -179,11 +180,21 @@ Result<void> Recovery::remove_trimmed(std::vector<Sequence>& bases) {
     const bool dropped =
         layout_.created && known(bases[gone]) == nullptr && bases[gone] < layout_.end;
     if (!below && !dropped) break;
+    if (gone == 0) {
+      if (auto done = secure_start(); !done) return done;
+    }
     if (auto done = remove_segment(bases[gone]); !done) return done;
     ++gone;
   }
   bases.erase(bases.begin(), bases.begin() + static_cast<std::ptrdiff_t>(gone));
   return {};
+}
+
+/// Before a file below the start goes: the start may only lie in the page cache of a process that
+/// was killed, and a power cut must not bring the old one back.
+Result<void> Recovery::secure_start() {
+  core_.channel_dirty = true;
+  return core_.sync_channel_file();
 }
 
 Result<void> Recovery::remove_segment(Sequence base) {
@@ -371,6 +382,9 @@ Result<void> Recovery::drop_trimmed() {
   state.end = std::max(state.end, state.start);
   std::size_t gone = 0;
   while (gone < state.segments.size() && state.segments[gone].end <= state.start) {
+    if (gone == 0) {
+      if (auto done = secure_start(); !done) return done;
+    }
     Segment& segment = state.segments[gone++];
     core_.drop_file(segment.file);
     if (auto done = remove_segment(segment.base()); !done) return done;

@@ -394,6 +394,26 @@ TEST(Recovery, ForeignFilesInTheDirectoryAreLeftAlone) {
   EXPECT_FALSE(world.disk.content(world.path("checkpoint.tmp")));
 }
 
+TEST(Recovery, AFileBelowAnUnsyncedStartGoesOnlyOnceTheStartIsDurable) {
+  World world;
+  world.options.segment_bytes = 200;
+  {
+    const auto partition = world.open();
+    for (int i = 0; i < 12; ++i) ASSERT_TRUE(world.append(*partition));
+    ASSERT_TRUE(partition->log().sync());
+    ASSERT_TRUE(partition->trim(Offset(9)));
+  }
+  world.kill();  // the helper that would have synced the start never ran
+  ASSERT_TRUE(world.open()) << "and removed what lies below it";
+  kanal::test::MemoryFileSystem::PowerCut names_survive;
+  names_survive.keep_names = [](std::string_view, std::size_t unsynced) { return unsynced; };
+  world.disk.power_cut(names_survive);
+  world.kill();
+  const auto partition = world.open();
+  ASSERT_NE(partition, nullptr);
+  EXPECT_EQ(partition->watermarks().log_start, Offset(9));
+}
+
 TEST(Identity, AnotherIncarnationsDirectoryIsMovedAway) {
   World world;
   fill(world, 3);
