@@ -99,7 +99,7 @@ TEST(RestartOfDeletedRecords, TheyStayDeletedAlsoWhereTheCutIsInTheMiddleOfABatc
   }
   for (const End end : {End::kKill, End::kTerminate, End::kKill}) {
     Consumer consumer(broker.address(), {{"auto.offset.reset", "error"}});
-    EXPECT_EQ(consumer.bounds("t", 0), std::pair<std::int64_t, std::int64_t>(5, 10));
+    EXPECT_EQ(consumer.bounds("t", 0), (std::pair<std::int64_t, std::int64_t>(5, 10)));
     consumer.assign({{"t", 0, RD_KAFKA_OFFSET_BEGINNING}});
     const std::vector<Record> read = consumer.read_to_end();
     ASSERT_EQ(read.size(), 5u);
