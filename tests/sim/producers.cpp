@@ -162,6 +162,9 @@ class Producer {
       const auto& answer = response.responses.at(0).partition_responses.at(0);
       batch->error = answer.error_code;
       if (answer.error_code != ErrorCode::NONE) {
+        world_.trace("produce to {}~{} by {}: {} records={:x}+{}", facts.name, key.second,
+                     link_.client_id, name(answer.error_code), batch->records.front(),
+                     batch->records.size());
         // Its wait was cut short: the connection is gone, or the broker stops.
         const auto open = connection.lock();
         const bool cut = open == nullptr || open->closed() || world_.stopping();
@@ -209,8 +212,9 @@ class Producer {
       case ErrorCode::UNKNOWN_TOPIC_ID:
         return false;
       case ErrorCode::OUT_OF_ORDER_SEQUENCE_NUMBER:
-        // Everything before it was acknowledged: only a power cut takes that back.
-        if (idempotent_ && power_cuts_ == world_.power_cuts()) {
+        // Everything before it was acknowledged: only a power cut takes that back. Where the first
+        // batch ever failed to be written the second is taken as the first, as in Kafka.
+        if (idempotent_ && power_cuts_ == world_.power_cuts() && !world_.troubled()) {
           world_.violate("the first batch of an idempotent window is out of order");
         }
         return false;

@@ -153,9 +153,10 @@ class TopicActor {
     request.topics->emplace_back().name = name_;
     const Ask how{12};
     const std::function<void(wire::MetadataResponse&)> seen =
-        [this](wire::MetadataResponse& response) {
+        [this, version = entry().version](wire::MetadataResponse& response) {
           if (response.topics.size() != 1) return world_.violate("Metadata names another topic");
-          compare(response.topics.front());
+          // Asked before a later change, it may be answered after it.
+          if (entry().version == version) compare(response.topics.front());
         };
     co_await ask<wire::MetadataResponse>(link_, request, how, seen);
   }
