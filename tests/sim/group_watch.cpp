@@ -11,7 +11,9 @@ using namespace std::chrono_literals;
 class Watcher {
  public:
   explicit Watcher(World& world)
-      : world_(world), dice_(world.fork_dice()), link_{world, "watcher", nullptr} {}
+      : world_(world), dice_(world.fork_dice()), link_{world, "watcher", nullptr} {
+    for (int i = 0; i < world.profile().groups; ++i) ids_.push_back(World::group_id(i));
+  }
 
   broker::Task<void> run() {
     while (world_.running()) {
@@ -20,7 +22,7 @@ class Watcher {
       if (!world_.running() || !link_.up()) continue;
       wire::DescribeGroupsRequest request;
       for (int i = 0; i < world_.profile().groups; ++i)
-        request.groups.push_back(world_.group_id(i));
+        request.groups.push_back(ids_[static_cast<std::size_t>(i)]);
       const Ask how{6};
       const std::function<void(wire::DescribeGroupsResponse&)> seen =
           [this](wire::DescribeGroupsResponse& response) {
@@ -36,6 +38,7 @@ class Watcher {
   World& world_;
   Dice dice_;
   Link link_;
+  std::vector<std::string> ids_;
 };
 
 class LoneCommitter {

@@ -49,7 +49,6 @@ class GroupMember {
         }
         co_await live();
       }
-      if (world_.tamper().keeps_alive() && is_member()) world_.spawn(haunt(who()));
       const Duration pause = dice_.milliseconds(0, 30'000);
       co_await world_.sleep(pause);
     }
@@ -58,7 +57,6 @@ class GroupMember {
  private:
   enum class Phase { kJoin, kSync, kMember, kGone };
 
-  [[nodiscard]] bool is_member() const { return !member_.empty() && generation_ >= 0 && !left_; }
   [[nodiscard]] Who who() const { return {plan_.id, generation_, member_, instance_.has_value()}; }
   [[nodiscard]] std::optional<std::string_view> instance() const {
     if (!instance_) return std::nullopt;
@@ -76,7 +74,6 @@ class GroupMember {
     phase_ = Phase::kJoin;
     member_.clear();
     generation_ = -1;
-    left_ = false;
     instance_.reset();
     if (plan_.static_members) instance_ = link_.client_id;
     link_.connection.reset();
@@ -277,7 +274,6 @@ class GroupMember {
             world_.groups().left(me);
           }
         };
-    left_ = true;
     if (link_.up()) co_await ask<wire::LeaveGroupResponse>(link_, request, asking, seen);
   }
 
@@ -308,22 +304,6 @@ class GroupMember {
         fmt::format("{} of {} in {} is answered {}", what, me.member, plan_.id, name(code)));
   }
 
-  /// Mutant: heartbeats of one who vanished. Nobody takes note of them.
-  broker::Task<void> haunt(Who me) {
-    Link link{world_, "ghost", nullptr};
-    while (world_.running()) {
-      co_await world_.sleep(1s);
-      if (!link.up()) continue;
-      wire::HeartbeatRequest request;
-      request.group_id = me.group;
-      request.generation_id = me.generation;
-      request.member_id = me.member;
-      const Ask asking{4};
-      const auto call = co_await ask<wire::HeartbeatResponse>(link, request, asking);
-      if (call != nullptr && call->response.error_code != ErrorCode::NONE) co_return;
-    }
-  }
-
   World& world_;
   Dice dice_;
   Link link_;
@@ -333,7 +313,7 @@ class GroupMember {
   std::string member_, protocol_;
   std::optional<std::string> instance_;
   std::int32_t generation_ = -1;
-  bool leads_ = false, skips_ = false, left_ = false;
+  bool leads_ = false, skips_ = false;
   std::vector<std::string> members_;
 };
 

@@ -72,15 +72,21 @@ std::optional<Time> Process::next_timer() const {
 }
 
 bool Process::release() {
+  cancel_requests();
   broker_->release_parked();
   return end_requests();
+}
+
+/// In the order they came; release_parked() goes by where they lie in memory.
+void Process::cancel_requests() {
+  for (const auto& call : running_) call->cancel();
 }
 
 bool Process::end_requests() {
   for (int i = 0; i < kTurnsToEnd && !running_.empty(); ++i) {
     io_.poll();
     helpers_.run_all();
-    for (const auto& call : running_) call->cancel();
+    cancel_requests();
   }
   return running_.empty();
 }
@@ -93,6 +99,7 @@ Result<void> Process::stop() {
 
 bool Process::bury() {
   life_->kill();
+  cancel_requests();
   broker_->release_parked();
   return end_requests();
 }

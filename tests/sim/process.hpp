@@ -57,6 +57,7 @@ class Process {
  private:
   Process(Computer& computer, const ProcessPlan& plan, Dice dice);
   void tick_later();
+  void cancel_requests();
   bool end_requests();
 
   Computer& computer_;

@@ -101,6 +101,17 @@ void Tamper::alter(wire::FetchResponse& response) {
   }
 }
 
+void Tamper::alter(wire::DescribeGroupsResponse& response) {
+  if (mutant_ != Mutant::kDeadMemberStays) return;
+  for (auto& group : response.groups) {
+    auto& ever = described_[group.group_id];
+    for (const Described& member : group.members) ever[member.member_id] = member;
+    if (group.error_code != ErrorCode::NONE) continue;
+    group.members.clear();
+    for (const auto& [id, member] : ever) group.members.push_back(member);
+  }
+}
+
 void Tamper::alter(wire::HeartbeatResponse& response) {
   if (mutant_ == Mutant::kStaleGenerationIsFine &&
       (response.error_code == ErrorCode::ILLEGAL_GENERATION ||

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "dice.hpp"
+#include "kanal/wire/messages/describe_groups.hpp"
 #include "kanal/wire/messages/fetch.hpp"
 #include "kanal/wire/messages/heartbeat.hpp"
 #include "kanal/wire/messages/join_group.hpp"
@@ -38,6 +39,7 @@ class Tamper {
   void alter(Response&) {}
   void alter(wire::ProduceResponse& response);
   void alter(wire::FetchResponse& response);
+  void alter(wire::DescribeGroupsResponse& response);
   void alter(wire::HeartbeatResponse& response);
   void alter(wire::JoinGroupResponse& response);
   void alter(wire::SyncGroupResponse& response);
@@ -48,14 +50,14 @@ class Tamper {
   bool swallows() { return mutant_ == Mutant::kAnswerNeverComes && dice_.one_in(500); }
   /// The same record set without a producer, to be sent once more; empty: not this time.
   Buffer doubled(Bytes records);
-  /// A vanished member goes on heartbeating.
-  [[nodiscard]] bool keeps_alive() const noexcept { return mutant_ == Mutant::kDeadMemberStays; }
 
  private:
   Mutant mutant_;
   Dice dice_;
   std::map<std::pair<Uuid, int>, Offset> ends_;  // as the answers tell
   Buffer last_assignment_;
+  using Described = wire::DescribeGroupsResponse::Group::Member;
+  std::map<std::string, std::map<std::string, Described>> described_;
 };
 
 }  // namespace kanal::sim
