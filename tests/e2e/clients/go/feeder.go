@@ -12,6 +12,8 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
+	"io"
 	"os"
 	"slices"
 	"strconv"
@@ -42,6 +44,9 @@ func runFeeder(broker string) error {
 			return err
 		}
 		answer, err := fulfil(client, adm, one)
+		if errors.Is(err, io.EOF) { // the connection was to a broker that is no more
+			answer, err = fulfil(client, adm, one)
+		}
 		if err != nil {
 			answer = object{"error": err.Error()}
 		}
