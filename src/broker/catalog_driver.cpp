@@ -30,6 +30,7 @@ Result<void> CatalogDriver::start(StartReport& report) {
   return catalog_.with([&](Catalog& catalog) -> Result<void> {
     if (auto built = rebuild(catalog); !built) return built;
     reconcile(*catalog.machine, &report);
+    stage_.logs.all_opened();
     return {};
   });
 }

@@ -10,6 +10,7 @@
 #include "kanal/base/check.hpp"
 #include "kanal/base/logging.hpp"
 
+#include <atomic>
 #include <cerrno>
 #include <optional>
 #include <unordered_set>
@@ -34,6 +35,7 @@ class SegmentStore final : public LogStore {
   void start(CommitSink& sink) override;
   Result<Opened> open(const ChannelId& id, ChannelHandle handle, LeaderEpoch epoch,
                       const LogOptions& options) override;
+  void all_opened() noexcept override { only_new_ = true; }
   Result<void> remove(const ChannelId& id) override;
   void load(Miss miss, std::move_only_function<void(Result<void>)> done) override;
   void flush() noexcept override {}
@@ -51,6 +53,7 @@ class SegmentStore final : public LogStore {
   std::optional<SavedChannel> take_saved(const ChannelId& id);
   Result<void> move_away(const ChannelId& id, std::string_view where, const std::string& as);
   Result<std::string> check_identity(const ChannelId& id);
+  Result<void> sync_moved(const ChannelId& id);
   std::shared_ptr<Core> add(const ChannelId& id, ChannelHandle handle, LeaderEpoch epoch);
   void sync_open(const std::vector<std::shared_ptr<Core>>& cores, Deadline deadline);
   void tell_sink(const std::vector<std::shared_ptr<Core>>& cores,
@@ -61,6 +64,8 @@ class SegmentStore final : public LogStore {
   CommitSink* sink_ = nullptr;
   std::optional<Error> broken_;  // set by start
   Leaf<SavedChannels> saved_;    // of the last run, until each is opened
+  std::atomic<bool> only_new_ = false;           // no channel is opened that existed before
+  Leaf<std::unordered_set<std::string>> moved_;  // names moved away and not synced since
 };
 
 std::string unique_name(StoreContext& context, const ChannelId& id) {
@@ -79,6 +84,8 @@ void SegmentStore::start(CommitSink& sink) {
     (void)context_->files.sync_directory(context_->directory.substr(0, slash));
   }
   read_saved();
+  // Names that a killed process had moved away must not come back under a topic made anew.
+  if (!broken_) (void)context_->files.sync_directory(context_->directory);
   context_->helpers.post([context = context_] {
     const std::string removed = context->directory + "/" + std::string(kRemovedDirectory);
     if (auto done = context->files.remove_all(removed); !done) {
@@ -159,6 +166,7 @@ std::shared_ptr<Core> SegmentStore::add(const ChannelId& id, ChannelHandle handl
 Result<Opened> SegmentStore::open(const ChannelId& id, ChannelHandle handle, LeaderEpoch epoch,
                                   const LogOptions& options) {
   if (broken_) return std::unexpected(*broken_);
+  if (auto gone = sync_moved(id); !gone) return std::unexpected(std::move(gone.error()));
   auto saved = take_saved(id);
   auto core = add(id, handle, epoch);
   Opened opened;
@@ -190,6 +198,15 @@ Result<Opened> SegmentStore::open(const ChannelId& id, ChannelHandle handle, Lea
   return opened;
 }
 
+/// A topic made again under its name: the old one's directory has to be gone for good first, or a
+/// power cut would bring it back under the new one, whose identity may not be synced yet.
+Result<void> SegmentStore::sync_moved(const ChannelId& id) {
+  if (!moved_.with([&](auto& moved) { return moved.contains(id.name); })) return {};
+  if (auto done = context_->files.sync_directory(context_->directory); !done) return done;
+  moved_.with([&](auto& moved) { moved.erase(id.name); });
+  return {};
+}
+
 /// Renames a directory away that belongs to another incarnation; what was done, or nothing.
 Result<std::string> SegmentStore::check_identity(const ChannelId& id) {
   const std::string directory = path(directory_name(id));
@@ -199,16 +216,17 @@ Result<std::string> SegmentStore::check_identity(const ChannelId& id) {
   const auto channel =
       read_channel_file(context_->files, directory + "/" + std::string(kChannelFile));
   if (!channel) return std::unexpected(channel.error());
-  if (channel->condition == ChannelFile::Condition::kUnwritten ||
-      channel->condition == ChannelFile::Condition::kDamaged ||
-      (channel->state.topic_id == id.topic_id && channel->state.partition == id.partition)) {
-    return std::string();
-  }
+  const bool known = channel->condition != ChannelFile::Condition::kUnwritten &&
+                     channel->condition != ChannelFile::Condition::kDamaged;
+  const bool same =
+      channel->state.topic_id == id.topic_id && channel->state.partition == id.partition;
+  if (known ? same : !only_new_) return std::string();
   const std::string name = unique_name(*context_, id);
   if (auto done = move_away(id, kStrayDirectory, name); !done)
     return std::unexpected(std::move(done.error()));
   std::string detail = "'" + directory + "' belonged to topic id " +
-                       to_string(channel->state.topic_id) + " and was moved to '" +
+                       (known ? to_string(channel->state.topic_id) : std::string("?")) +
+                       " and was moved to '" +
                        path(kStrayDirectory) + "/" + name + "'. ";
   logger("log").warn("A foreign channel directory was moved away. {}channel={}", detail, id.name);
   return detail;
@@ -220,8 +238,8 @@ Result<void> SegmentStore::move_away(const ChannelId& id, std::string_view where
   if (auto done = files.create_directories(path(where)); !done) return done;
   if (auto done = files.rename(path(directory_name(id)), path(where) + "/" + as); !done)
     return done;
-  // A removed channel need not be gone for good before its topic is: nothing opens its directory,
-  // whose topic id is no longer the catalog's.
+  // A removed channel need not be gone for good before its topic is: nothing opens its directory
+  // but a topic made again, see sync_moved().
   if (where == kRemovedDirectory) return {};
   if (auto done = files.sync_directory(path(where)); !done) return done;
   return files.sync_directory(context_->directory);
@@ -239,6 +257,7 @@ Result<void> SegmentStore::remove(const ChannelId& id) {
   if (!*exists) return {};
   const std::string name = unique_name(*context_, id);
   if (auto done = move_away(id, kRemovedDirectory, name); !done) return done;
+  moved_.with([&](auto& moved) { moved.insert(id.name); });
   context_->helpers.post([context = context_, where = path(kRemovedDirectory) + "/" + name] {
     if (auto done = context->files.remove_all(where); !done) {
       logger("log").warn("Could not remove a deleted channel. why=\"{}\"", done.error().detail);

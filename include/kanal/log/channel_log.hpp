@@ -162,6 +162,9 @@ class LogStore {
   virtual void start(CommitSink& sink) = 0;
   virtual Result<Opened> open(const ChannelId& id, ChannelHandle handle, LeaderEpoch epoch,
                               const LogOptions& options) = 0;
+  /// Every channel that existed is open: what lies under the name of one opened later is foreign,
+  /// such as what a kill left of a topic whose deletion was stored.
+  virtual void all_opened() noexcept {}
   /// Renames the channel away at once and removes it later; missing is fine.
   virtual Result<void> remove(const ChannelId& id) = 0;
   virtual void load(Miss miss,

@@ -372,5 +372,39 @@ TEST(Threads, AppendsReadsSyncsCheckpointsAndLoadsGoTogether) {
   EXPECT_EQ(world.open()->watermarks().high_watermark, Offset(300));
 }
 
+TEST(Store, AfterAPowerCutATopicMadeAgainHasNoneOfTheOldRecords) {
+  World world;
+  auto old = world.open("t");
+  ASSERT_TRUE(world.append(*old));
+  auto other = world.open("u");
+  ASSERT_TRUE(world.append(*other));
+  ASSERT_TRUE(other->log().sync());  // of the names too, but of no byte of the first channel
+  ASSERT_TRUE(world.store().remove(world.id("t")));
+  old.reset();
+  world.incarnation = 8;
+  auto made_again = world.open("t");
+  EXPECT_EQ(made_again->watermarks().staged_end, Offset(0));
+  made_again.reset();
+  other.reset();
+  kanal::test::MemoryFileSystem::PowerCut writes_survive;
+  writes_survive.keep_writes = [](std::string_view path, std::size_t unsynced) {
+    return path.ends_with("/channel") ? 0 : unsynced;
+  };
+  world.disk.power_cut(writes_survive);
+  world.kill();
+  EXPECT_EQ(world.open("t")->watermarks().staged_end, Offset(0));
+}
+
+TEST(Store, WhatAKillLeftOfADeletedTopicIsNotTakenForANewOnes) {
+  World world;
+  ASSERT_TRUE(world.append(*world.open("t")));
+  world.kill();  // the deletion was stored, the directory not yet moved away
+  world.disk.set_content(world.path("channel"), {});  // and its identity is not readable
+  world.store().all_opened();
+  world.incarnation = 8;
+  EXPECT_EQ(world.open("t")->watermarks().staged_end, Offset(0));
+  EXPECT_FALSE(world.report.detail.empty());
+}
+
 }  // namespace
 }  // namespace kanal::log::test
