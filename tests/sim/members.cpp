@@ -279,6 +279,7 @@ class GroupMember {
 
   void take_error(const Who& me, ErrorCode code, const char* what) {
     switch (code) {
+      case ErrorCode::GROUP_ID_NOT_FOUND:  // of a commit, v9 and later
       case ErrorCode::UNKNOWN_MEMBER_ID:
         if (!me.member.empty() && me.member == member_) world_.groups().lost(me);
         member_.clear();
