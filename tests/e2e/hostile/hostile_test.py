@@ -105,12 +105,12 @@ class HostileTest(unittest.TestCase):
 
 # 10,000 frames
 
-def valid_requests(topic, topic_id):
+def valid_requests(world, topic_id):
     """Frames without their size, one for every API and version."""
     requests = []
     for api, message in wire.REQUESTS.items():
         for version in message.versions if message.key is not None else ():
-            body = message.write(bodies.template(api, version, topic), version)
+            body = message.write(bodies.template(api, version, world, f"v{version:03}"), version)
             body = body.replace(bodies.TOPIC_ID, topic_id)
             requests.append(wire.request_bytes(api, version, 7, body, "hostile"))
     return requests
@@ -233,8 +233,9 @@ class MutatedFrames(HostileTest):
         broker = self.start("kafka.auto.create.topics.enable=false")
         world = self.world(broker, "hostile")
         healthy, _ = world.topic("healthy")
-        target = world.topic("target", 2)
-        attacker = Attacker(broker.host(), valid_requests(*target), seed=1)
+        targets = self.world(broker, "hostile.targets")  # the requests name its first topic
+        targets.full = targets.topic("target", 2)
+        attacker = Attacker(broker.host(), valid_requests(targets, targets.full[1]), seed=1)
 
         def settle():
             attacker.leave_all()
