@@ -15,6 +15,7 @@ log::LogOptions log_options(const coordinator::TopicConfig& config) {
   options.segment_bytes = config.segment_bytes;
   options.segment_ms = config.segment_ms;
   options.segment_jitter_ms = config.segment_jitter_ms;
+  options.file_delete_delay_ms = config.file_delete_delay_ms;
   options.ack_after_sync = config.flush_messages == 1;
   return options;
 }

@@ -1,5 +1,6 @@
 #include "kanal/broker/partition.hpp"
 
+#include <algorithm>
 #include <optional>
 
 namespace kanal::broker {
@@ -117,7 +118,30 @@ Result<void> Partition::checkpoint() {
   });
   if (!state) return {};
   // Without the lock: this may wait for the disk. The log lives as long as this object.
-  return channel->checkpoint(*state);
+  if (auto done = channel->checkpoint(*state); !done) return done;
+  state_.with([&](State& held) {
+    if (held.log != nullptr) held.log->note_checkpoint(state->upto);
+  });
+  return {};
+}
+
+Result<void> Partition::trim(Offset new_start) {
+  const auto covered = with_log([&](log::Partition& log) { return log.covered_start(new_start); });
+  if (!covered) return std::unexpected(covered.error());
+  Result<void> ready;
+  if (*covered < new_start) ready = checkpoint();
+  std::vector<std::shared_ptr<FetchWait>> woken;
+  auto done = state_.with([&](State& state) -> Result<void> {
+    if (state.log == nullptr || state.deleted) return std::unexpected(unusable(state));
+    const Offset before = state.log->watermarks().log_start;
+    // Without room for a checkpoint what can go without one makes some.
+    auto trimmed = state.log->trim(ready ? new_start : std::max(*covered, before));
+    // A fetch that waits for more bytes below the new start is to be told.
+    if (state.log->watermarks().log_start != before) state.watches.wake_all(woken);
+    return trimmed;
+  });
+  FetchWait::wake(woken);
+  return ready ? done : ready;
 }
 
 Result<Sequence> Partition::sync() {

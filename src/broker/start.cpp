@@ -61,6 +61,9 @@ Result<void> Broker::State::open_logs(log::CommitSink& sink, StartReport& report
   producer_ids = std::make_unique<ProducerIdSource>(*session, base.clock);
   if (auto ready = producer_ids->start(); !ready) return ready;
   if (auto ready = catalog->start(report); !ready) return ready;
+  retention = std::make_unique<Retention>(Retention::Stage{base.helpers, base.clock, *logs,
+                                                           [this] { return catalog->topics(); },
+                                                           [this] { return configs->config(); }});
   configs->listen([this](const ConfigDriver::Config& next) { catalog->configure(next); });
   return {};
 }

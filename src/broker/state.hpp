@@ -10,6 +10,7 @@
 #include "kanal/broker/groups.hpp"
 #include "kanal/coordinator/cluster_state.hpp"
 #include "producer_ids.hpp"
+#include "retention.hpp"
 
 #include <atomic>
 #include <memory>
@@ -43,6 +44,7 @@ struct Broker::State {
   std::unique_ptr<Groups> groups;
   std::unique_ptr<Flusher> flusher;
   Checkpointer checkpointer;
+  std::unique_ptr<Retention> retention;
   FetchSessions sessions;
 
   std::vector<IoThread*> io_threads;

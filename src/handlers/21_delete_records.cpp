@@ -24,17 +24,19 @@ using Response = wire::DeleteRecordsResponse;
 
 /// Blocks: the new start is made durable.
 Result<Offset> trim(broker::Partition& partition, Offset asked) {
-  auto trimmed = partition.with_log([&](log::Partition& log) -> Result<Offset> {
-    const log::Watermarks marks = log.watermarks();
-    const Offset start = asked == kNoOffset ? marks.high_watermark : asked;
-    if (start < Offset(0) || start > marks.high_watermark)
-      return fail(ErrorCode::OFFSET_OUT_OF_RANGE);
-    if (start <= marks.log_start) return marks.log_start;
-    if (auto moved = log.trim(start); !moved) return std::unexpected(moved.error());
-    return log.watermarks().log_start;
-  });
-  if (!trimmed) return std::unexpected(trimmed.error());
-  return *trimmed;
+  const auto ask = [&] {
+    return partition.with_log([](log::Partition& log) { return log.watermarks(); });
+  };
+  auto marks = ask();
+  if (!marks) return std::unexpected(marks.error());
+  const Offset start = asked == kNoOffset ? marks->high_watermark : asked;
+  if (start < Offset(0) || start > marks->high_watermark)
+    return fail(ErrorCode::OFFSET_OUT_OF_RANGE);
+  if (start <= marks->log_start) return marks->log_start;
+  if (auto moved = partition.trim(start); !moved) return std::unexpected(moved.error());
+  marks = ask();
+  if (!marks) return std::unexpected(marks.error());
+  return marks->log_start;
 }
 
 Result<Offset> delete_up_to(const broker::Topics& topics, std::string_view name,

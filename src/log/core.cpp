@@ -226,7 +226,8 @@ Result<void> Core::seal(Seal& seal) {
   return {};
 }
 
-void Core::remove_files(const std::vector<std::shared_ptr<SegmentFile>>& files) {
+void Core::remove_files(const std::vector<std::shared_ptr<SegmentFile>>& files,
+                        std::chrono::milliseconds delay) {
   sync_turn_.with([&] {
     if (removed_) return;
     // The start first: a power cut must never leave a log that begins before its first file.
@@ -236,6 +237,7 @@ void Core::remove_files(const std::vector<std::shared_ptr<SegmentFile>>& files) 
       return;
     }
     for (const std::shared_ptr<SegmentFile>& file : files) {
+      if (delay.count() > 0) remove_later(segment_name(file->base), store().clock.now() + delay);
       for (const std::string& name : {segment_name(file->base), index_name(file->base)}) {
         if (auto gone = store().files.remove(path(name)); !gone) {
           logger("log").warn("Could not remove a trimmed segment. why=\"{}\"", gone.error().detail);
@@ -243,6 +245,17 @@ void Core::remove_files(const std::vector<std::shared_ptr<SegmentFile>>& files) 
       }
     }
   });
+}
+
+/// Renames the file out of the channel's directory, whose names are soon somebody else's when a
+/// topic is made again; if it cannot, the caller removes it at once.
+void Core::remove_later(const std::string& name, Time due) {
+  const std::string directory = store().directory + "/" + std::string(kRemovedDirectory);
+  std::string aside = directory + "/" + unique_name(store(), id_) + ".log";
+  auto done = store().files.create_directories(directory);
+  if (done) done = store().files.rename(path(name), aside);
+  if (!done) return;
+  store().to_remove.with([&](auto& waiting) { waiting.push_back({due, std::move(aside)}); });
 }
 
 Result<void> Core::load(const Miss& miss) {
@@ -311,6 +324,12 @@ Result<void> Core::load_index(const std::shared_ptr<SegmentFile>& file, std::uin
 std::vector<Core::Loaded> Core::take_loaded() {
   has_loaded = false;
   return shared_.with([](Shared& shared) { return std::exchange(shared.loaded, {}); });
+}
+
+std::string unique_name(StoreContext& context, const ChannelId& id) {
+  // Short, whatever the topic's name: topic id, partition, boot time and a counter.
+  return to_string(id.topic_id) + "~" + std::to_string(id.partition.value()) + "~" +
+         std::to_string(context.clock.wall().value()) + "~" + std::to_string(context.set_aside++);
 }
 
 void write_index(FileSystem& files, const std::string& path, const IndexFile& index, bool sync) {

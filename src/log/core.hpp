@@ -13,6 +13,7 @@
 #include "kanal/log/channel_log.hpp"
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -48,6 +49,11 @@ struct StoreContext {
   FileCache cache;
   std::atomic<std::uint64_t> written = 0;    // bytes appended to all channels
   std::atomic<std::uint64_t> set_aside = 0;  // makes names in .removed and .stray unique
+  struct SetAside {
+    Time due;
+    std::string path;
+  };
+  Leaf<std::vector<SetAside>> to_remove;  // trimmed away, still on the disk
   /// After a stop: logs that close later leave what is reserved behind their end to the next start.
   std::atomic<Time> tidy_until = Time::max();
   Leaf<OpenChannels> channels;
@@ -106,8 +112,10 @@ class Core : public std::enable_shared_from_this<Core> {
   /// written and synced with the mark that this is done. A sync does it before anything else, so
   /// that records in a later segment are durable only behind a sealed one.
   void run_seals();
-  /// After a trim: the new start becomes durable, then the files go.
-  void remove_files(const std::vector<std::shared_ptr<SegmentFile>>& files);
+  /// After a trim: the new start becomes durable, then the files go, at once or set aside for
+  /// `delay`. Who still reads one holds its handle.
+  void remove_files(const std::vector<std::shared_ptr<SegmentFile>>& files,
+                    std::chrono::milliseconds delay);
 
   std::vector<Loaded> take_loaded();
 
@@ -131,6 +139,7 @@ class Core : public std::enable_shared_from_this<Core> {
     Error why;
   };
   Result<Sequence> sync_in_turn();
+  void remove_later(const std::string& name, Time due);
   [[nodiscard]] bool is_dropped(const SegmentFile& file);
   Result<void> seal_pending();
   Result<void> seal(Seal& seal);
@@ -148,6 +157,9 @@ class Core : public std::enable_shared_from_this<Core> {
   Leaf<Shared> shared_;
   Turn sync_turn_;
 };
+
+/// A name nothing else in .removed or .stray has; short, whatever the topic's name.
+[[nodiscard]] std::string unique_name(StoreContext& context, const ChannelId& id);
 
 /// Writes a segment's index file; losing it costs a rebuild, so that errors are only logged.
 void write_index(FileSystem& files, const std::string& path, const IndexFile& index, bool sync);

@@ -27,6 +27,7 @@ struct Partition::State {
   ChannelHandle handle;
   LeaderEpoch epoch;
   Sequence high_watermark{1};
+  Sequence checkpointed{1};  // what the newest checkpoint covers ends here
   std::int64_t segment_bytes = 0;
   std::unique_ptr<Error> lost;
   Epochs epochs;
@@ -57,7 +58,7 @@ Result<std::unique_ptr<Partition>> Partition::open(LogStore& store, const Openin
   Sequence from = bounds.start;
   if (opened->checkpoint) {
     if (const auto restored = state.restore(opened->checkpoint->state)) {
-      from = opened->checkpoint->upto;
+      from = state.checkpointed = opened->checkpoint->upto;
     } else {
       logger("log").warn("A checkpoint's state is not used. channel={} why=\"{}\"", id.name,
                          restored.error().detail);
@@ -216,6 +217,35 @@ Result<void> Partition::trim(Offset new_start) {
   }
   state.epochs.trim(to_offset(state.log->bounds().start));
   return {};
+}
+
+Expired Partition::expired(const RetentionRules& rules, Timestamp now) const {
+  std::vector<SegmentFacts> segments;
+  state_->log->segments(segments);
+  return log::expired(segments, rules, now, state_->high_watermark);
+}
+
+LogFacts Partition::facts() const {
+  LogFacts facts;
+  state_->log->segments(facts.segments);
+  facts.committed_end = state_->high_watermark;
+  return facts;
+}
+
+Offset Partition::covered_start(Offset new_start) const {
+  const Sequence start = to_sequence(new_start);
+  if (start <= state_->checkpointed) return new_start;
+  std::vector<SegmentFacts> segments;
+  state_->log->segments(segments);
+  for (const SegmentFacts& segment : segments) {
+    if (segment.end > start) break;
+    if (segment.end > state_->checkpointed) return to_offset(segment.base);
+  }
+  return new_start;
+}
+
+void Partition::note_checkpoint(Sequence upto) noexcept {
+  state_->checkpointed = std::max(state_->checkpointed, upto);
 }
 
 void Partition::configure(const LogOptions& options) {

@@ -53,7 +53,8 @@ struct Segment {
   Timestamp first_timestamp{
       -1};  // max timestamp of the first batch: rolling by time counts from it
   Timestamp max_timestamp{-1};
-  Timestamp created{0};  // wall clock, for rolling where the first batch has no timestamp
+  Timestamp created{0};   // wall clock, for rolling where the first batch has no timestamp
+  Timestamp written{-1};  // wall clock of the last batch without a timestamp, else < created
   /// Covers [indexed_from, size). Shared with the helper that writes it out; not changed after
   /// sealing.
   std::shared_ptr<Index> index;

@@ -16,6 +16,7 @@ namespace {
 constexpr std::uint64_t kFirstStep = 64 << 10;
 constexpr std::uint64_t kLargestStep = 32 << 20;
 constexpr std::int64_t kLargestSegment = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t kLongestDelay = 10'000LL * 24 * 3600 * 1000;  // ms, fits the clock
 constexpr std::size_t kIndexWorthKeeping =
     64;  // blocks; fewer are made again as fast as they are read
 
@@ -218,6 +219,7 @@ void SegmentLog::note_append(Segment& tail, Extent extent, std::span<const Bytes
   }
   tail.size = position;
   tail.end = end_ = extent.last + 1;
+  if (tail.max_timestamp.value() < 0) tail.written = core_->store().clock.wall();
   bytes_ += bytes;
   core_->appended.fetch_add(bytes, std::memory_order_relaxed);
   core_->staged_end = end_.value();
@@ -243,13 +245,16 @@ Result<Appended> SegmentLog::trim(Sequence new_start) {
   start_ = new_start;
   core_->channel_dirty = true;
   std::vector<std::shared_ptr<SegmentFile>> gone;
-  while (!segments_.empty() && segments_.front().end <= start_) {
+  // Not an empty one: its file is the next append's, which must not be removed from under it.
+  while (!segments_.empty() && segments_.front().end <= start_ && segments_.front().size > 0) {
     gone.push_back(drop_segment(segments_.front()));
     segments_.erase(segments_.begin());
   }
   if (!gone.empty()) {
-    core_->store().helpers.post(
-        [core = core_, files = std::move(gone)] { core->remove_files(files); });
+    core_->store().helpers.post([core = core_, files = std::move(gone),
+                                 delay = std::min(options_.file_delete_delay_ms, kLongestDelay)] {
+      core->remove_files(files, std::chrono::milliseconds(delay));
+    });
   }
   return Appended{end_ - 1, !options_.ack_after_sync};
 }
@@ -272,6 +277,15 @@ void SegmentLog::configure(const LogOptions& options) {
 Bounds SegmentLog::bounds() const noexcept {
   const Sequence synced(core_->synced_end.load());
   return {start_, committed() ? end_ : std::max(synced, committed_floor_), end_, bytes_};
+}
+
+void SegmentLog::segments(std::vector<SegmentFacts>& out) const {
+  for (const Segment& segment : segments_) {
+    const Timestamp newest = segment.max_timestamp.value() >= 0
+                                 ? segment.max_timestamp
+                                 : std::max(segment.created, segment.written);
+    out.push_back({segment.base(), segment.end, segment.size, newest});
+  }
 }
 
 std::uint64_t SegmentLog::bytes_since_checkpoint() const noexcept {

@@ -42,6 +42,7 @@ class SegmentLog final : public ChannelLog {
   Result<Appended> trim(Sequence new_start) override;
   void configure(const LogOptions& options) override;
   [[nodiscard]] Bounds bounds() const noexcept override;
+  void segments(std::vector<SegmentFacts>& out) const override;
   [[nodiscard]] std::uint64_t bytes_since_checkpoint() const noexcept override;
   [[nodiscard]] std::vector<std::byte> layout() const override;
   Result<void> checkpoint(const Checkpoint& checkpoint) override;

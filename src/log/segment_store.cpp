@@ -20,7 +20,8 @@
 namespace kanal::log {
 namespace {
 
-constexpr std::size_t kSyncEach = 32;  // dirty channels; more are synced by one call for all
+constexpr std::size_t kSyncEach = 32;    // dirty channels; more are synced by one call for all
+constexpr std::size_t kUnlinkEach = 16;  // files a call of tidy() removes
 constexpr std::uint64_t kMaxCleanFile = std::uint64_t{4} << 30;
 
 using SavedChannels = std::unordered_map<std::string, SavedChannel>;
@@ -38,6 +39,7 @@ class SegmentStore final : public LogStore {
   void all_opened() noexcept override { only_new_ = true; }
   Result<void> remove(const ChannelId& id) override;
   void load(Miss miss, std::move_only_function<void(Result<void>)> done) override;
+  bool tidy() override;
   void flush() noexcept override {}
   [[nodiscard]] std::size_t room() const noexcept override { return SIZE_MAX; }
   void prepare_stop() noexcept override;
@@ -67,12 +69,6 @@ class SegmentStore final : public LogStore {
   std::atomic<bool> only_new_ = false;           // no channel is opened that existed before
   Leaf<std::unordered_set<std::string>> moved_;  // names moved away and not synced since
 };
-
-std::string unique_name(StoreContext& context, const ChannelId& id) {
-  // Short, whatever the topic's name: topic id, partition, boot time and a counter.
-  return to_string(id.topic_id) + "~" + std::to_string(id.partition.value()) + "~" +
-         std::to_string(context.clock.wall().value()) + "~" + std::to_string(context.set_aside++);
-}
 
 void SegmentStore::start(CommitSink& sink) {
   sink_ = &sink;
@@ -274,6 +270,27 @@ void SegmentStore::load(Miss miss, std::move_only_function<void(Result<void>)> d
   context_->helpers.post([core = std::move(core), miss, done = std::move(done)]() mutable {
     done(core != nullptr ? core->load(miss) : Result<void>{});  // gone: asking again tells
   });
+}
+
+bool SegmentStore::tidy() {
+  // What is not due at a stop, the sweep of the next start removes.
+  const Time now = context_->clock.now();
+  bool more = false;
+  std::vector<std::string> due;
+  context_->to_remove.with([&](auto& waiting) {
+    std::erase_if(waiting, [&](auto& file) {
+      if (file.due > now) return false;
+      more = due.size() == kUnlinkEach;
+      if (!more) due.push_back(std::move(file.path));
+      return !more;
+    });
+  });
+  for (const std::string& file : due) {
+    if (auto done = context_->files.remove(file); !done) {
+      logger("log").warn("Could not remove a trimmed segment. why=\"{}\"", done.error().detail);
+    }
+  }
+  return more;
 }
 
 void SegmentStore::prepare_stop() noexcept {

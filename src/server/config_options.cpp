@@ -10,6 +10,7 @@ namespace kanal::server {
 namespace {
 
 constexpr std::int64_t kTebibyte = std::int64_t{1} << 40;
+constexpr std::int64_t kPebibyte = std::int64_t{1} << 50;
 
 constexpr Option kOptions[] = {
     {"node.id", OptionKind::kNumber, "1", 0, 2'147'483'647, "",
@@ -38,6 +39,12 @@ constexpr Option kOptions[] = {
      "Bytes of answers one connection has not yet taken; then it is read no further.", ""},
     {"limits.max_partitions_per_topic", OptionKind::kNumber, "10000", 1, 1'000'000, "",
      "Most partitions of one topic.", "max.partitions.per.topic"},
+    {"limits.log_bytes", OptionKind::kBytes, "0", 0, kPebibyte, "",
+     "Bytes that all logs together are held to: above it the oldest segments of the topics with "
+     "most "
+     "bytes are deleted, never the newest one of a partition or what cleanup.policy keeps; 0 is no "
+     "limit.",
+     "log.retention.total.bytes"},
     {"limits.open_log_files", OptionKind::kNumber, "0", 0, 10'000'000, "",
      "Log files kept open; 0 is half of what the system allows the process.", ""},
     {"logging.level", OptionKind::kWord, "info", 0, 0, "trace, debug, info, warn, error, off",
@@ -63,7 +70,7 @@ std::optional<std::int64_t> parse_bytes(std::string_view text) {
   }
   while (shift != 0 && text.ends_with(' ')) text.remove_suffix(1);
   const auto number = parse_whole(text);
-  if (!number || *number < 0 || *number > (kTebibyte >> shift)) return std::nullopt;
+  if (!number || *number < 0 || *number > (kPebibyte >> shift)) return std::nullopt;
   return *number << shift;
 }
 
@@ -87,6 +94,8 @@ void apply_number(std::string_view key, std::int64_t number, Config& config) {
     config.kafka.node.id = config.node_id;
   } else if (key == "limits.max_partitions_per_topic") {
     config.kafka.node.max_partitions_per_topic = static_cast<std::int32_t>(number);
+  } else if (key == "limits.log_bytes") {
+    config.kafka.node.retention_total_bytes = static_cast<std::uint64_t>(number);
   } else if (key == "limits.request_memory") {
     config.request_memory = static_cast<std::uint64_t>(number);
   } else if (key == "limits.answer_bytes_per_connection") {
@@ -101,6 +110,7 @@ std::string number_text(std::string_view key, const Config& config) {
   if (key == "limits.max_partitions_per_topic") {
     return std::to_string(config.kafka.node.max_partitions_per_topic);
   }
+  if (key == "limits.log_bytes") return std::to_string(config.kafka.node.retention_total_bytes);
   if (key == "limits.request_memory") return std::to_string(config.request_memory);
   return std::to_string(config.answer_bytes_per_connection);
 }

@@ -69,6 +69,9 @@ class Partition : public std::enable_shared_from_this<Partition> {
   /// Writes a checkpoint of all that was appended so far; nothing where no log could be opened.
   /// Helper threads; blocks.
   Result<void> checkpoint();
+  /// Moves the log start and wakes who waits. What recovery would have rebuilt from the batches
+  /// that go is checkpointed before. Helper threads; blocks.
+  Result<void> trim(Offset new_start);
   /// Makes staged records durable and says how far. Helper threads; blocks.
   Result<Sequence> sync();
   /// After this every use answers UNKNOWN_TOPIC_OR_PARTITION; all waiters wake.

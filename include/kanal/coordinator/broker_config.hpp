@@ -31,6 +31,7 @@ struct NodeOptions {
   NodeId id{1};
   std::optional<std::string> rack;
   std::int32_t max_partitions_per_topic = 10'000;
+  std::uint64_t retention_total_bytes = 0;  // of all logs together; 0: no limit
 };
 
 struct BrokerConfig {

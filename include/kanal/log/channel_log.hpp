@@ -79,11 +79,19 @@ struct Checkpoint {
 /// Gets whole batches one after the other; an error ends the replay.
 using BatchVisitor = std::function<Result<void>(Bytes batch)>;
 
+/// A part of a log that goes as a whole when the log is trimmed; the last one is being written.
+struct SegmentFacts {
+  Sequence base, end;
+  std::uint64_t bytes = 0;
+  Timestamp newest;  // largest timestamp of its records; where none has one, of the last append
+};
+
 struct LogOptions {
   std::int64_t segment_bytes = 1 << 30;
   std::int64_t segment_ms = 604'800'000;
   std::int64_t segment_jitter_ms = 0;
   std::int64_t index_interval_bytes = 32 * 1024;
+  std::int64_t file_delete_delay_ms = 0;  // how long a removed segment's file stays on the disk
   bool ack_after_sync =
       false;  // flush.messages=1: append answers committed=false, the flusher commits
 };
@@ -109,6 +117,8 @@ class ChannelLog {  // one channel, opened under one leader epoch for life
   virtual Result<Appended> trim(Sequence new_start) = 0;
   virtual void configure(const LogOptions& options) = 0;
   [[nodiscard]] virtual Bounds bounds() const noexcept = 0;
+  /// Adds what can be trimmed away as a whole to `out`, the oldest first.
+  virtual void segments(std::vector<SegmentFacts>& out) const = 0;
   /// Bytes appended since the last checkpoint: the broker asks for one at 64 MiB, at a roll or
   /// after 60 s.
   [[nodiscard]] virtual std::uint64_t bytes_since_checkpoint() const noexcept = 0;
@@ -169,6 +179,9 @@ class LogStore {
   virtual Result<void> remove(const ChannelId& id) = 0;
   virtual void load(Miss miss,
                     std::move_only_function<void(Result<void>)> done) = 0;  // done: any thread
+  /// Unlinks some of what was trimmed away and has waited LogOptions::file_delete_delay_ms; whether
+  /// more is due. Helper threads.
+  virtual bool tidy() = 0;
   virtual void flush() noexcept = 0;  // "this loop iteration staged its last byte"
   [[nodiscard]] virtual std::size_t room()
       const noexcept = 0;  // bytes it will still take; local files: SIZE_MAX

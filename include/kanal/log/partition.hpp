@@ -7,6 +7,7 @@
 
 #include "kanal/log/channel_log.hpp"
 #include "kanal/log/producer_state.hpp"
+#include "kanal/log/retention.hpp"
 #include "kanal/records/batch.hpp"
 
 #include <map>
@@ -93,6 +94,13 @@ class Partition {
 
   /// OFFSET_OUT_OF_RANGE above the high watermark; nothing happens at or below the log start.
   Result<void> trim(Offset new_start);
+  /// What retention would remove; nothing is changed.
+  [[nodiscard]] Expired expired(const RetentionRules& rules, Timestamp now) const;
+  [[nodiscard]] LogFacts facts() const;  // without the topic
+  /// How far a trim to `new_start` may go before the next checkpoint: were batches removed that the
+  /// last one does not cover, a crash would lose their part of the producers' state.
+  [[nodiscard]] Offset covered_start(Offset new_start) const;
+  void note_checkpoint(Sequence upto) noexcept;  // one was written
   void configure(const LogOptions& options);
   /// The sink's news: high watermark up to `committed_end`; false if nothing moved.
   bool commit(Sequence committed_end) noexcept;

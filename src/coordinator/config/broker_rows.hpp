@@ -13,7 +13,6 @@ inline constexpr std::string_view kNoteJvm = "It names a Java class, and there a
 inline constexpr std::string_view kNoteDirs = "There is one data directory";
 inline constexpr std::string_view kNotePurg =
     "Answered requests are gone at once, there is nothing to clear away";
-inline constexpr std::string_view kNoteRetain = "In force once old segments are deleted";
 inline constexpr std::string_view kNoteShare = "In force once share groups are served";
 inline constexpr std::string_view kNoteCompact = "In force once topics are compacted";
 inline constexpr std::string_view kNoteFlush = "In force once there are timed syncs";

@@ -51,7 +51,7 @@ TEST_F(Consume, TheLastFewRecords) {
 }
 
 TEST_F(Consume, FromATimestamp) {
-  const std::string topic = make_topic();
+  const std::string topic = make_topic(1, {{"retention.ms", "-1"}});  // they are of 1970
   const std::vector<std::int64_t> times{1'000, 3'000, 2'000, 5'000, 4'000};  // not in order
   Producer producer(address_);
   for (const bool apart : {false, true}) {  // in one batch, then one batch each

@@ -165,7 +165,7 @@ TEST_F(Produce, LogAppendTimeIsTheBrokersClock) {
 }
 
 TEST_F(Produce, CreateTimeIsTheProducers) {
-  const std::string topic = make_topic();
+  const std::string topic = make_topic(1, {{"retention.ms", "-1"}});  // they are of 1970
   Producer producer(address_);
   for (const std::int64_t time : {1'000'000, 3'000'000, 2'000'000}) {
     ASSERT_EQ(producer.send({.topic = topic, .value = "v", .timestamp = time}), kNone);

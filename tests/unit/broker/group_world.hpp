@@ -89,6 +89,7 @@ class GroupWorld : public ::testing::Test {
   /// kill -9 and a new start: what was written is there.
   void kill();
 
+  void run(Task<void> task, IoThread& io);
   /// Runs all that is ready: I/O threads and helpers.
   void settle();
   /// Time passes, each timer at its time, the broker's tick every second.
@@ -125,7 +126,6 @@ class GroupWorld : public ::testing::Test {
   std::unique_ptr<Broker> broker;
 
  private:
-  void run(Task<void> task, IoThread& io);
   void tick_later();
 };
 

@@ -38,11 +38,17 @@ class QueueExecutor final : public Executor {
 
 class HandClock final : public Clock {
  public:
-  [[nodiscard]] Time now() const noexcept override { return {}; }
+  [[nodiscard]] Time now() const noexcept override { return now_; }
   [[nodiscard]] Timestamp wall() const noexcept override { return wall_; }
   void set(std::int64_t wall_ms) { wall_ = Timestamp(wall_ms); }
+  /// Both clocks go on.
+  void pass(std::chrono::milliseconds time) {
+    now_ += time;
+    wall_ = wall_ + time.count();
+  }
 
  private:
+  Time now_{};
   Timestamp wall_{1'700'000'000'000};
 };
 

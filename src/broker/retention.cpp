@@ -1,0 +1,181 @@
+#include "retention.hpp"
+
+#include "kanal/base/logging.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace kanal::broker {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr auto kFirst = 30s;  // after the start, as Kafka's log.initial.task.delay.ms
+constexpr auto kSlice = 5ms;
+constexpr std::size_t kLooks = 256;   // partitions of a slice, where the clock stands still
+constexpr std::size_t kRemovals = 8;  // of a slice: each may sync
+
+}  // namespace
+
+void Retention::tick() {
+  const Time now = stage_.clock.now();
+  const std::chrono::milliseconds every(stage_.config()->log_retention_check_interval_ms);
+  if (!next_) next_ = now + std::min<std::chrono::milliseconds>(every, kFirst);
+  if (running_.exchange(true)) return;
+  const bool due = now >= *next_;
+  if (due) next_ = now + std::min<std::chrono::milliseconds>(every, 24h * 3650);
+  stage_.helpers.post([this, due] { due ? slice() : tidy(); });
+}
+
+void Retention::stop() {
+  const std::lock_guard hold(mutex_);
+  stopped_ = true;
+}
+
+void Retention::tidy() {
+  const bool more = [&] {
+    const std::lock_guard hold(mutex_);
+    return !stopped_ && stage_.logs.tidy();
+  }();
+  if (more) {
+    stage_.helpers.post([this] { tidy(); });
+  } else {
+    running_ = false;
+  }
+}
+
+void Retention::slice() {
+  bool done = false;
+  {
+    const std::lock_guard hold(mutex_);
+    if (stopped_) return;
+    done = advance();
+  }
+  // Not under the lock: an executor may run it at once.
+  stage_.helpers.post([this, done] { done ? tidy() : slice(); });
+}
+
+/// A slice of the round; whether it was the last.
+bool Retention::advance() {
+  for (std::size_t i = 0; i < kRemovals && !removals_.empty(); ++i) {
+    remove(removals_.front());
+    removals_.pop_front();
+  }
+  if (!removals_.empty()) return false;
+  if (!looked_) {
+    if (!look()) return false;
+    looked_ = true;
+    if (!removals_.empty()) return false;
+  }
+  if (!limited_) {  // now that what goes anyway is gone
+    limited_ = true;
+    const std::uint64_t limit = stage_.config()->node.retention_total_bytes;
+    if (limit > 0 && total_ > limit) plan_limit(limit);
+    if (!removals_.empty()) return false;
+  }
+  looked_ = limited_ = false;
+  topic_.clear();
+  partition_ = 0;
+  total_ = 0;
+  return true;
+}
+
+bool Retention::look() {
+  const Time until = stage_.clock.now() + kSlice;
+  std::size_t looks = 0;
+  bool done = true;
+  stage_.topics()->visit_from(topic_, [&](const TopicPtr& topic) {
+    if (topic->name() != topic_) {
+      topic_ = topic->name();
+      partition_ = 0;
+    }
+    while (partition_ < topic->partitions.size()) {
+      if (looks++ == kLooks || removals_.size() >= kRemovals || stage_.clock.now() > until) {
+        done = false;
+        return false;
+      }
+      check(*topic, topic->partitions[partition_++]);
+    }
+    return true;
+  });
+  return done;
+}
+
+void Retention::check(const Topic& topic, const std::shared_ptr<Partition>& partition) {
+  const coordinator::TopicConfig& config = topic.config();
+  const log::RetentionRules rules{config.retention_ms, config.retention_bytes};
+  log::Expired found;
+  const auto bytes = partition->with_log([&](log::Partition& log) {
+    if (config.cleanup_delete) found = log.expired(rules, stage_.clock.wall());
+    return log.bytes();
+  });
+  if (!bytes) return;
+  total_ += *bytes - found.bytes;
+  if (found.from_future) note_future(*partition, found);
+  if (found.count == 0) return;
+  const std::string_view why = found.by_size == 0             ? "retention.ms"
+                               : found.by_size == found.count ? "retention.bytes"
+                                                              : "retention.bytes, retention.ms";
+  removals_.push_back({partition, found.count, found.bytes, to_offset(found.start), why});
+}
+
+void Retention::note_future(const Partition& partition, const log::Expired& found) {
+  const auto [at, fresh] = future_.try_emplace(partition.handle().value(), found.start);
+  if (!fresh && std::exchange(at->second, found.start) == found.start) return;
+  logger("broker").warn(
+      "A segment has a timestamp in the future: by time it and all behind it stay until the clock "
+      "is past it. channel={} segment={}",
+      partition.id().name, to_offset(found.start).value());
+}
+
+void Retention::plan_limit(std::uint64_t limit) {
+  std::vector<log::LogFacts> logs;
+  std::vector<std::shared_ptr<Partition>> partitions;
+  std::uint64_t exempt = 0;
+  std::size_t number = 0;
+  stage_.topics()->for_each([&](const TopicPtr& topic) {
+    ++number;
+    for (const auto& partition : topic->partitions) {
+      auto facts = partition->with_log([](log::Partition& log) { return log.facts(); });
+      if (!facts || facts->segments.empty()) continue;
+      if (topic->config().cleanup_delete) {
+        facts->topic = number;
+        logs.push_back(std::move(*facts));
+        partitions.push_back(partition);
+      } else {
+        for (const auto& segment : facts->segments) exempt += segment.bytes;
+      }
+    }
+  });
+  const auto counts = log::over_limit(logs, limit - std::min(limit, exempt));
+  std::uint64_t removed = 0;
+  for (std::size_t i = 0; i < logs.size(); ++i) {
+    if (counts[i] == 0) continue;
+    std::uint64_t bytes = 0;
+    for (std::size_t j = 0; j < counts[i]; ++j) bytes += logs[i].segments[j].bytes;
+    removals_.push_back({partitions[i], counts[i], bytes,
+                         to_offset(logs[i].segments[counts[i]].base), "log.retention.total.bytes"});
+    removed += bytes;
+  }
+  if (total_ - std::min(total_, removed) > limit) {
+    logger("broker").warn(
+        "The logs stay above log.retention.total.bytes: the rest is written to, or of topics that "
+        "keep what they have. limit={} bytes={}",
+        limit, total_ - std::min(total_, removed));
+  }
+}
+
+void Retention::remove(const Removal& removal) {
+  auto done = removal.partition->trim(removal.start);
+  if (done) {
+    logger("broker").info(
+        "Old segments were removed. channel={} segments={} bytes={} log_start={} why={}",
+        removal.partition->id().name, removal.segments, removal.bytes, removal.start.value(),
+        removal.why);
+  } else if (done.error().code != ErrorCode::UNKNOWN_TOPIC_OR_PARTITION) {
+    logger("broker").warn("Old segments could not be removed. channel={} reason={}",
+                          removal.partition->id().name, done.error().detail);
+  }
+}
+
+}  // namespace kanal::broker
