@@ -39,7 +39,6 @@ struct LiveGroup {  // under the group's lock
   };
   Status status = Status::kUsable;
   bool rebuilding = false;
-  Time rebuild_after;       // by the clock; the next attempt
   std::optional<Time> due;  // group time that a timer is set for, or that a barrier runs for
   std::unique_ptr<coordinator::Group> machine;
   coordinator::WaiterId last_waiter = 0;

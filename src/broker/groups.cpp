@@ -260,6 +260,7 @@ void Groups::State::settle(LiveGroup& live, Aftermath& after) {
 
 void Groups::State::fail(GroupSlot& slot, LiveGroup& live, const Error& why, Aftermath& after) {
   live.status = Status::kFailed;
+  ++failed;
   live.due.reset();
   after.failed = true;
   after.rebuild = take_rebuild(live);

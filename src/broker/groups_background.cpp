@@ -33,7 +33,8 @@ Groups::State::State(Stage given)
       limits(limits_of(*stage.config)),
       stalls(stage.clock),
       last_expiry(stage.clock.now()),
-      last_failure_logged(Time(Time::min().time_since_epoch() / 2)) {}
+      last_failure_logged(Time(Time::min().time_since_epoch() / 2)),
+      rebuild_after(Time::min()) {}
 
 Result<void> Groups::start(GroupsReport& report) {
   return state_->load(report);
@@ -47,6 +48,12 @@ void Groups::attach(IoThread& io) {
 void Groups::tick() {
   state_->stalls.tick();
   state_->arm_loaded();
+  if (state_->failed.load() > 0 && !state_->mending.exchange(true)) {
+    state_->stage.helpers.post([state = state_.get()] {
+      state->mend();
+      state->mending.store(false);
+    });
+  }
   const Time now = state_->stage.clock.now();
   const std::chrono::milliseconds every(state_->stage.config->offsets_retention_check_interval_ms);
   if (now - state_->last_expiry.load() < every) return;
@@ -179,7 +186,7 @@ void Groups::State::finish_load(const GroupSlotPtr& slot, GroupsReport& report) 
 }
 
 bool Groups::State::take_rebuild(LiveGroup& live) {
-  if (live.rebuilding || stage.clock.now() < live.rebuild_after) return false;
+  if (live.rebuilding || stage.clock.now() < rebuild_after.load()) return false;
   live.rebuilding = true;
   return true;
 }
@@ -188,7 +195,7 @@ void Groups::State::post_rebuild(const GroupSlotPtr& slot) {
   stage.helpers.post([this, slot] { rebuild(slot); });
 }
 
-void Groups::State::rebuild(const GroupSlotPtr& slot) {
+bool Groups::State::rebuild(const GroupSlotPtr& slot) {
   auto machine = std::make_unique<coordinator::Group>(slot->id, limits);
   const auto visit = [&](const reserved::ReservedName& name, Bytes body) -> Result<void> {
     return machine->apply({name.key, Buffer(body.begin(), body.end())});
@@ -197,10 +204,8 @@ void Groups::State::rebuild(const GroupSlotPtr& slot) {
   Aftermath after;
   slot->live.with([&](LiveGroup& live) {
     live.rebuilding = false;
-    if (!replayed) {
-      live.rebuild_after = stage.clock.now() + kRebuildPause;
-      return;
-    }
+    if (!replayed) return;
+    --failed;
     live.machine = std::move(machine);
     live.machine->loaded(stalls.now());
     live.status = Status::kUsable;
@@ -208,9 +213,25 @@ void Groups::State::rebuild(const GroupSlotPtr& slot) {
     settle(live, after);
   });
   finish(slot, after);
-  if (replayed) return forget_missing_topics(slot);
+  if (replayed) {
+    forget_missing_topics(slot);
+    return true;
+  }
+  rebuild_after.store(stage.clock.now() + kRebuildPause);
   logger("broker").error("A group could not be read from its channel. group={} reason={}", slot->id,
                          replayed.error().detail);
+  return false;
+}
+
+void Groups::State::mend() {
+  for (std::size_t shard = 0; shard < GroupTable::kShards; ++shard) {
+    for (const GroupSlotPtr& slot : table.shard(shard)) {
+      const bool take = slot->live.with([&](LiveGroup& live) {
+        return live.status == Status::kFailed && take_rebuild(live);
+      });
+      if (take && !rebuild(slot)) return;
+    }
+  }
 }
 
 // Sweeps

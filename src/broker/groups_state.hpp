@@ -65,7 +65,9 @@ struct Groups::State {
   /// Under the group's lock: whether the caller has to post a rebuild once it has let go of it.
   bool take_rebuild(LiveGroup& live);
   void post_rebuild(const GroupSlotPtr& slot);
-  void rebuild(const GroupSlotPtr& slot);
+  bool rebuild(const GroupSlotPtr& slot);
+  /// Reads anew what failed, asked for or not, up to the first that cannot be read yet.
+  void mend();
   /// Forgets offsets whose topics are not there any more.
   void forget_missing_topics(const GroupSlotPtr& slot);
   using Each = std::function<void(const GroupSlotPtr&)>;
@@ -82,6 +84,9 @@ struct Groups::State {
   std::atomic<bool> stopped = false;
   std::atomic<Time> last_expiry;
   std::atomic<Time> last_failure_logged;
+  std::atomic<std::size_t> failed = 0;  // groups that wait for being read anew
+  std::atomic<Time> rebuild_after;      // by the clock: no attempt before, since one has failed
+  std::atomic<bool> mending = false;
 
   std::mutex mutex;
   std::vector<std::weak_ptr<GroupSlot>> to_arm;  // loaded with members, before there were threads

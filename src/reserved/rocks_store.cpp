@@ -210,6 +210,7 @@ class RocksStore final : public Store, public std::enable_shared_from_this<Rocks
   bool is_loaded(Kind kind) const { return (loaded_kinds_ & bit(kind)) != 0; }
   Result<Stored> write(rocksdb::WriteBatch& batch, const ReservedName& name, Durability durability);
   Result<void> repair();
+  Result<void> reopen_if_closed();
   Result<void> drop_records_that_failed(const LiveTable& before);
 
   const std::string directory_;
@@ -297,6 +298,7 @@ Result<std::unique_ptr<Session>> RocksStore::open() {
 }
 
 Result<void> RocksStore::flush() {
+  if (auto opened = reopen_if_closed(); !opened) return opened;
   const std::shared_lock database(db_lock_);
   if (db_ == nullptr) return fail(ErrorCode::KAFKA_STORAGE_ERROR, "the reserved store is closed");
   const rocksdb::Status status = db_->FlushWAL(/*sync=*/true);
@@ -387,6 +389,7 @@ Result<void> RocksStore::replay_kind(Kind kind, const Session::Visitor* visitor)
 
 Result<void> RocksStore::scan_and_load(const std::string& prefix, std::uint32_t kinds,
                                        const Session::Visitor* visitor) {
+  if (auto opened = reopen_if_closed(); !opened) return opened;
   const std::shared_lock database(db_lock_);
   if (db_ == nullptr) return fail(ErrorCode::KAFKA_STORAGE_ERROR, "the reserved store is closed");
   auto table = Scan(*db_, visitor, prefix).run();
@@ -400,6 +403,7 @@ Result<void> RocksStore::scan_and_load(const std::string& prefix, std::uint32_t 
 }
 
 Result<void> RocksStore::replay_channel(const ReservedName& name, const Session::Visitor& visitor) {
+  if (auto opened = reopen_if_closed(); !opened) return opened;
   const std::shared_lock database(db_lock_);
   if (db_ == nullptr) return fail(ErrorCode::KAFKA_STORAGE_ERROR, "the reserved store is closed");
   auto table = Scan(*db_, &visitor, channel_prefix(name)).run();
@@ -482,6 +486,16 @@ Result<void> RocksStore::repair() {
   loaded_kinds_ = kAllKinds;
   broken_ = false;
   return {};
+}
+
+// A repair that found no room has left the database closed. Whoever only reads may be the first to
+// come when there is room again.
+Result<void> RocksStore::reopen_if_closed() {
+  {
+    const std::shared_lock database(db_lock_);
+    if (db_ != nullptr) return {};
+  }
+  return repair();
 }
 
 // The journal may hold a write whose caller was told that it failed: taken back, so that nothing

@@ -162,6 +162,25 @@ TEST_F(RocksFaults, AFullDiskRefusesWritesAndMendsItself) {
   EXPECT_EQ(content_of(*reopened->session).value(), expected);
 }
 
+TEST_F(RocksFaults, AfterAFullDiskAReadIsEnoughToMendIt) {
+  const ScratchDirectory directory;
+  const auto files = std::make_shared<FaultyFiles>();
+  auto opened = open_over(directory.path(), files);
+  ASSERT_TRUE(opened);
+  ASSERT_TRUE(append(*opened->session, kOrders, {"a"}));
+  files->set_full(true);
+  for (int i = 0; i < 3; ++i) ASSERT_FALSE(append(*opened->session, kOrders, {"refused"}));
+  files->set_full(false);
+  std::vector<std::string> found;
+  const auto visit = [&](const ReservedName&, Bytes record) -> Result<void> {
+    found.emplace_back(as_text(record));
+    return {};
+  };
+  const auto read = opened->session->replay_channel(kOrders, visit);
+  ASSERT_TRUE(read) << read.error().detail;
+  EXPECT_EQ(found, std::vector<std::string>{"a"});
+}
+
 TEST_F(RocksFaults, AnyOtherFailedWriteStaysRefused) {
   const ScratchDirectory directory;
   const auto files = std::make_shared<FaultyFiles>();
