@@ -26,10 +26,6 @@ using Request = wire::DescribeConfigsRequest;
 using Response = wire::DescribeConfigsResponse;
 using Entries = std::vector<coordinator::ConfigEntry>;
 
-std::unexpected<Error> invalid_request(std::string text) {
-  return fail(ErrorCode::INVALID_REQUEST, std::move(text));
-}
-
 Result<Entries> describe_topic(Context& context, std::string_view name) {
   if (!authorize(context, Operation::kDescribeConfigs, ResourceType::kTopic, name)) {
     return fail(ErrorCode::TOPIC_AUTHORIZATION_FAILED);

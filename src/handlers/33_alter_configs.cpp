@@ -11,17 +11,7 @@ namespace kanal::handlers {
 
 broker::Task<wire::AlterConfigsResponse> handle(broker::Context& context,
                                                 wire::AlterConfigsRequest request) {
-  ChangeRequest change{.resources = {}, .replace = true, .validate_only = request.validate_only};
-  for (const auto& resource : request.resources) {
-    auto& wanted = change.resources.emplace_back();
-    wanted.type = resource.resource_type;
-    wanted.name = std::string(resource.resource_name);
-    for (const auto& config : resource.configs) {
-      auto& setting = wanted.changes.emplace_back();
-      setting.name = std::string(config.name);
-      if (config.value) setting.value = std::string(*config.value);
-    }
-  }
+  const ChangeRequest change = change_of(request, true);
   auto outcomes = co_await change_configs(context, change);
   wire::AlterConfigsResponse response;
   answer(change, outcomes, response);

@@ -15,18 +15,7 @@ namespace kanal::handlers {
 
 broker::Task<wire::IncrementalAlterConfigsResponse> handle(
     broker::Context& context, wire::IncrementalAlterConfigsRequest request) {
-  ChangeRequest change{.resources = {}, .replace = false, .validate_only = request.validate_only};
-  for (const auto& resource : request.resources) {
-    auto& wanted = change.resources.emplace_back();
-    wanted.type = resource.resource_type;
-    wanted.name = std::string(resource.resource_name);
-    for (const auto& config : resource.configs) {
-      auto& setting = wanted.changes.emplace_back();
-      setting.name = std::string(config.name);
-      setting.operation = static_cast<coordinator::ConfigOperation>(config.config_operation);
-      if (config.value) setting.value = std::string(*config.value);
-    }
-  }
+  const ChangeRequest change = change_of(request, false);
   auto outcomes = co_await change_configs(context, change);
   wire::IncrementalAlterConfigsResponse response;
   answer(change, outcomes, response);

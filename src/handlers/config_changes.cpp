@@ -15,10 +15,6 @@ using coordinator::ConfigAlteration;
 using coordinator::ConfigOperation;
 using coordinator::ConfigResourceType;
 
-std::unexpected<Error> invalid_request(std::string text) {
-  return fail(ErrorCode::INVALID_REQUEST, std::move(text));
-}
-
 Result<void> check_settings(const std::vector<ConfigAlteration>& changes) {
   std::set<std::string_view> seen;
   for (const ConfigAlteration& change : changes) {

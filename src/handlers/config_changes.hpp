@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace kanal::handlers {
@@ -27,8 +28,31 @@ struct ChangeRequest {
 broker::Task<std::vector<Result<void>>> change_configs(broker::Context& context,
                                                        ChangeRequest request);
 
+inline std::unexpected<Error> invalid_request(std::string text) {
+  return fail(ErrorCode::INVALID_REQUEST, std::move(text));
+}
+
 /// Java's parseInt: a number with or without a sign.
 [[nodiscard]] std::optional<std::int32_t> parse_node_id(std::string_view text);
+
+/// What either request asks for; only IncrementalAlterConfigs has operations.
+template <class Request>
+ChangeRequest change_of(const Request& request, bool replace) {
+  ChangeRequest change{.resources = {}, .replace = replace, .validate_only = request.validate_only};
+  for (const auto& resource : request.resources) {
+    auto& wanted = change.resources.emplace_back();
+    wanted.type = resource.resource_type;
+    wanted.name = std::string(resource.resource_name);
+    for (const auto& config : resource.configs) {
+      auto& setting = wanted.changes.emplace_back();
+      setting.name = std::string(config.name);
+      if constexpr (requires { config.config_operation; })
+        setting.operation = static_cast<coordinator::ConfigOperation>(config.config_operation);
+      if (config.value) setting.value = std::string(*config.value);
+    }
+  }
+  return change;
+}
 
 /// The answer's entries, filled the same way by both requests.
 template <class Response>
