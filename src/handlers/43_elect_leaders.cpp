@@ -24,13 +24,7 @@ using Response = wire::ElectLeadersResponse;
 constexpr std::int8_t kPreferred = 0, kUnclean = 1;
 
 Error elect(const broker::Topics& topics, std::string_view name, PartitionIndex index) {
-  const broker::TopicPtr topic = topics.find(name);
-  if (topic == nullptr)
-    return {ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, "There is no topic " + std::string(name) + "."};
-  if (topic->partition(index) == nullptr) {
-    return {ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, "There is no partition " + std::string(name) +
-                                                       "-" + std::to_string(index.value()) + "."};
-  }
+  if (auto missing = missing_partition(topics, name, index)) return *std::move(missing);
   return {ErrorCode::ELECTION_NOT_NEEDED, "The partition has its leader already."};
 }
 

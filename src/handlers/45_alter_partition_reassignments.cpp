@@ -40,14 +40,8 @@ Error check_replicas(std::vector<NodeId> replicas, NodeId self) {
 
 Error reassign(const Context& context, const broker::Topics& topics, std::string_view name,
                const Request::Topic::Partition& asked) {
-  const broker::TopicPtr topic = topics.find(name);
-  if (topic == nullptr)
-    return {ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, "There is no topic " + std::string(name) + "."};
-  if (topic->partition(asked.partition_index) == nullptr) {
-    return {ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
-            "There is no partition " + std::string(name) + ":" +
-                std::to_string(asked.partition_index.value()) + "."};
-  }
+  if (auto missing = missing_partition(topics, name, asked.partition_index))
+    return *std::move(missing);
   if (!asked.replicas) return {ErrorCode::NO_REASSIGNMENT_IN_PROGRESS, ""};
   return check_replicas(*asked.replicas, context.broker.node_id());
 }

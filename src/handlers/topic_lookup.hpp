@@ -5,6 +5,8 @@
 #include "kanal/broker/topics.hpp"
 
 #include <memory>
+#include <optional>
+#include <string>
 #include <string_view>
 
 namespace kanal::handlers {
@@ -31,6 +33,20 @@ inline broker::TopicPtr find_topic(const broker::Topics& topics, std::string_vie
 }
 constexpr ErrorCode missing_topic(bool by_id) {
   return by_id ? ErrorCode::UNKNOWN_TOPIC_ID : ErrorCode::UNKNOWN_TOPIC_OR_PARTITION;
+}
+
+/// Why a partition cannot be used, in words; nothing where it is there.
+inline std::optional<Error> missing_partition(const broker::Topics& topics, std::string_view name,
+                                              PartitionIndex index) {
+  const broker::TopicPtr topic = topics.find(name);
+  if (topic == nullptr)
+    return Error{ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
+                 "There is no topic " + std::string(name) + "."};
+  if (topic->partition(index) == nullptr)
+    return Error{
+        ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
+        "There is no partition " + std::string(name) + "-" + std::to_string(index.value()) + "."};
+  return std::nullopt;
 }
 
 /// Kafka's own topics: not served here, and never made by a client's guess.
