@@ -41,9 +41,8 @@ constexpr Option kOptions[] = {
      "Most partitions of one topic.", "max.partitions.per.topic"},
     {"limits.log_bytes", OptionKind::kBytes, "0", 0, kPebibyte, "",
      "Bytes that all logs together are held to: above it the oldest segments of the topics with "
-     "most "
-     "bytes are deleted, never the newest one of a partition or what cleanup.policy keeps; 0 is no "
-     "limit.",
+     "most bytes are deleted, never the newest one of a partition or what cleanup.policy keeps; 0 "
+     "is no limit.",
      "log.retention.total.bytes"},
     {"limits.open_log_files", OptionKind::kNumber, "0", 0, 10'000'000, "",
      "Log files kept open; 0 is half of what the system allows the process.", ""},

@@ -114,9 +114,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const Config& config, std::string_
   const auto took = (daemon->clock_.now() - begin) / std::chrono::milliseconds(1);
   logger("server").info(
       "Serving. version={} data_dir={} listeners={} topics={} partitions={} groups={} recovered={} "
-      "broken={} "
-      "cut_bytes={} "
-      "io_threads={} took_ms={}",
+      "broken={} cut_bytes={} io_threads={} took_ms={}",
       version, config.data_dir, join_listeners(daemon->listeners_), report.topics,
       report.partitions, report.groups, report.recovered, report.broken, report.cut_bytes,
       daemon->io_.size(), took);
