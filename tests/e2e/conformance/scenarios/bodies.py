@@ -154,9 +154,8 @@ def random_bodies(world, api):
 
 def prepare_groups(world):
     """One group with offsets."""
-    if world.served is None or "OffsetCommit" in world.served:
-        offsets = {world.full[0]: {0: 3, 1: 4}}
-        world.ask("OffsetCommit", 9, members.commit(world.name("committed"), offsets, epoch=0))
+    offsets = {world.full[0]: {0: 3, 1: 4}}
+    world.ask("OffsetCommit", 9, members.commit(world.name("committed"), offsets, epoch=0))
 
 
 def add(api):
