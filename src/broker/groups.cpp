@@ -267,7 +267,8 @@ void Groups::State::fail(GroupSlot& slot, LiveGroup& live, const Error& why, Aft
   for (auto& [id, waiter] : live.parked) after.woken.push_back(std::move(waiter));
   live.parked.clear();
   const Time now = stage.clock.now();
-  if (now - last_failure_logged.exchange(now) < 1s) return;
+  Time last = last_failure_logged.load();
+  if (now - last < 1s || !last_failure_logged.compare_exchange_strong(last, now)) return;
   logger("broker").error(
       "A group could not be stored; it is read anew from its channel. group={} reason={}", slot.id,
       why.detail);
