@@ -161,6 +161,30 @@ def cluster(world):
 
 
 @scenario
+def authorized_operations(world):
+    """What Metadata says one may do with topics and, up to version 10, with the cluster (KIP-430)."""
+    topic, topic_id = world.topic("t")
+    other = world.topic("u")[0]
+    for version in range(8, 14):
+        for label, topics in (
+                ("one", [{"Name": topic}]), ("two", [{"Name": topic}, {"Name": other}]),
+                ("an unknown one", [{"Name": world.name("no")}]),
+                ("a known and an unknown one", [{"Name": topic}, {"Name": world.name("no")}]),
+                ("a bad name", [{"Name": "a b"}]), ("none", []),
+                ("by id", [{"Name": None, "TopicId": topic_id}]),
+                ("by an unknown id", [{"Name": None, "TopicId": bytes(range(16))}])):
+            if label.startswith("by") and version < 12:
+                continue
+            for of_topics in (False, True):
+                for of_cluster in (False, True) if version <= 10 else (False,):
+                    world.call(f"v{version} {label}, of topics {of_topics}, of the cluster {of_cluster}",
+                               "Metadata", version, {
+                                   "Topics": topics, "AllowAutoTopicCreation": False,
+                                   "IncludeTopicAuthorizedOperations": of_topics,
+                                   "IncludeClusterAuthorizedOperations": of_cluster})
+
+
+@scenario
 def deleted_records(world):
     topic, other = world.topic("t", 2)[0], world.topic("u")[0]
     for name in (topic, other):
