@@ -3,6 +3,8 @@
 #include <string>
 #include <utility>
 
+#include "utf8.hpp"
+
 namespace kanal::wire {
 
 Error Reader::error(std::string_view message, std::int16_t version, ErrorCode code) const {
@@ -21,6 +23,21 @@ std::uint32_t Reader::long_uvarint(const char* field) {
   }
   fail(field, "a variable-length number of more than 5 bytes");
   return 0;
+}
+
+std::string_view Reader::readable_slow(std::string_view text, const char* field) {
+  if (valid_utf8(text) == text.size()) return text;
+  std::string replaced = replace_malformed_utf8(text);
+  if (replaced.size() > static_cast<std::size_t>(kMaxStringLength)) {
+    fail(field, "text that is not UTF-8, and too long once that is replaced");
+    return {};
+  }
+  if (replaced.size() > budget_) {
+    fail(field, "text that is not UTF-8, over the memory limit of one request");
+    return {};
+  }
+  budget_ -= replaced.size();
+  return replaced_.emplace_front(std::move(replaced));
 }
 
 std::size_t Reader::checked_count(std::int32_t count, ElementSize element, const char* field) {

@@ -1,6 +1,7 @@
 // Reads Kafka's primitives from one frame, bounds-checked, without exceptions: the first error
 // sticks, every later read gives zero or empty, and error() tells API, version, field path and
-// byte. Views it returns point into the frame, which must outlive them. Local to one thread.
+// byte. Views it returns point into the frame, which must outlive them, or into the reader: text
+// that is not UTF-8 is replaced as Java's decoder does for Kafka. Local to one thread.
 // Limits: Kafka's (a string of 32,767 bytes, 1,000,000 array elements, 10,000 tagged fields), no
 // array longer than its bytes allow, and a budget for what the decoded form may take in memory.
 #pragma once
@@ -11,6 +12,8 @@
 
 #include <bit>
 #include <cstdint>
+#include <cstring>
+#include <forward_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -30,6 +33,9 @@ class Reader {
         at_(frame.data()),
         end_(frame.data() + frame.size()),
         budget_(memory_limit) {}
+  // Moved, not copied: views into replaced_ stay with it.
+  Reader(Reader&&) = default;
+  Reader& operator=(Reader&&) = default;
   /// For bytes that must not change: nobody may write through the views of such a reader.
   [[nodiscard]] static Reader read_only(Bytes bytes) noexcept {
     return Reader(MutableBytes(const_cast<std::byte*>(bytes.data()), bytes.size()));
@@ -79,12 +85,13 @@ class Reader {
   // Strings and bytes. `flexible`: compact form. Every negative length is null, as in Kafka.
   [[nodiscard]] std::string_view text(bool flexible, const char* field) {
     const std::int32_t length = text_length(flexible, field);
-    return length < 0 ? (fail_null(field), std::string_view{}) : as_text(take(length, field));
+    return length < 0 ? (fail_null(field), std::string_view{})
+                      : readable(take(length, field), field);
   }
   [[nodiscard]] std::optional<std::string_view> nullable_text(bool flexible, const char* field) {
     const std::int32_t length = text_length(flexible, field);
     if (length < 0) return std::nullopt;
-    return as_text(take(length, field));
+    return readable(take(length, field), field);
   }
   [[nodiscard]] MutableBytes blob(bool flexible, const char* field) {
     const std::int32_t length = long_length(flexible, field);
@@ -166,6 +173,21 @@ class Reader {
     at_ += size;
     return view;
   }
+  std::string_view readable(MutableBytes bytes, const char* field) {
+    // Nearly every text is ASCII, looked at eight bytes at a time.
+    constexpr std::uint64_t kHighBits = 0x8080'8080'8080'8080;
+    const std::string_view text = as_text(bytes);
+    std::uint64_t seen = 0;
+    std::size_t i = 0;
+    for (; i + sizeof seen <= text.size(); i += sizeof seen) {
+      std::uint64_t eight;
+      std::memcpy(&eight, text.data() + i, sizeof eight);
+      seen |= eight;
+    }
+    for (; i < text.size(); ++i) seen |= static_cast<std::uint8_t>(text[i]);
+    return (seen & kHighBits) == 0 ? text : readable_slow(text, field);
+  }
+  std::string_view readable_slow(std::string_view text, const char* field);
   std::size_t checked_count(std::int32_t count, ElementSize element, const char* field);
   std::uint32_t long_uvarint(const char* field);
 
@@ -178,6 +200,7 @@ class Reader {
   std::byte* at_;
   std::byte* end_;
   std::size_t budget_;
+  std::forward_list<std::string> replaced_;  // texts that were not UTF-8
   bool failed_ = false;
   std::size_t failed_at_ = 0;
   std::string path_;
