@@ -19,6 +19,8 @@ ALIKE = (
 
 
 class Expectations:
+    more = ()  # what a kind of steps makes alike besides, after ALIKE
+
     def __init__(self, directory, address, record):
         self.directory = directory
         self.address = address
@@ -29,9 +31,8 @@ class Expectations:
         text = text.replace(self.address, "HOST:PORT")
         host, port = self.address.rsplit(":", 1)
         text = re.sub(rf"{re.escape(host)}(\s+){port}", r"HOST\1PORT", text)
-        for pattern, replacement in ALIKE:
-            text = re.sub(pattern, replacement, text, flags=re.MULTILINE)
-        return text.rstrip() + "\n"
+        text = substituted(text, ALIKE).rstrip() + "\n"
+        return substituted(text, self.more)
 
     def store(self, name, ran):
         """Records an answer that is not compared as a whole."""
@@ -48,3 +49,9 @@ class Expectations:
         want = self.stored(name).splitlines()
         have = self.alike(ran).splitlines()
         return "\n".join(difflib.unified_diff(want, have, "Kafka 4.4", "here", lineterm="", n=1))
+
+
+def substituted(text, patterns):
+    for pattern, replacement in patterns:
+        text = re.sub(pattern, replacement, text, flags=re.MULTILINE)
+    return text
