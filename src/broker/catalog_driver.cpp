@@ -74,10 +74,7 @@ void CatalogDriver::configure(std::shared_ptr<const coordinator::BrokerConfig> c
 
 Result<void> CatalogDriver::rebuild(Catalog& catalog) {
   auto machine = std::make_unique<coordinator::Catalog>(stage_.config);
-  const auto visit = [&](const reserved::ReservedName& name, Bytes record) -> Result<void> {
-    return machine->apply({name.key, Buffer(record.begin(), record.end())});
-  };
-  if (auto replayed = stage_.session.replay_kind(reserved::Kind::kConfig, visit); !replayed)
+  if (auto replayed = replay_into(stage_.session, reserved::Kind::kConfig, *machine); !replayed)
     return replayed;
   catalog.machine = std::move(machine);
   catalog.stale = false;

@@ -83,14 +83,10 @@ void ConfigDriver::listen(Listener listener) {
 }
 
 Result<void> ConfigDriver::rebuild() {
-  machine_ = {};
-  const auto visit = [&](const reserved::ReservedName& name, Bytes record) -> Result<void> {
-    if (name.kind != reserved::Kind::kCluster) return {};
-    return machine_.apply({name.key, Buffer(record.begin(), record.end())});
-  };
-  if (auto replayed = session_.replay_kind(reserved::Kind::kCluster, visit); !replayed) {
+  coordinator::ClusterState machine;
+  if (auto replayed = replay_into(session_, reserved::Kind::kCluster, machine); !replayed)
     return replayed;
-  }
+  machine_ = std::move(machine);
   stale_ = false;
   return {};
 }

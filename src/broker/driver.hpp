@@ -38,6 +38,16 @@ namespace kanal::broker {
   return append();
 }
 
+/// Applies what is stored of `kind` to a fresh machine. After an error it must not be stepped.
+template <coordinator::Machine M>
+[[nodiscard]] Result<void> replay_into(reserved::Session& session, reserved::Kind kind,
+                                       M& machine) {
+  const auto visit = [&](const reserved::ReservedName& name, Bytes record) -> Result<void> {
+    return machine.apply({name.key, Buffer(record.begin(), record.end())});
+  };
+  return session.replay_kind(kind, visit);
+}
+
 /// How many records the channel's live state takes; 0 if only a snapshot tells.
 template <coordinator::Machine M>
 std::uint64_t live_records(const M& machine, const std::string& key) {

@@ -9,6 +9,7 @@
 
 #include <mutex>
 #include <optional>
+#include <utility>
 
 namespace kanal::broker {
 
@@ -43,12 +44,12 @@ class ProducerIdSource {
 
  private:
   Result<void> rebuild() {
-    machine_ = {};
+    coordinator::ProducerIds machine;
+    if (auto replayed = replay_into(session_, reserved::Kind::kPids, machine); !replayed)
+      return replayed;
+    machine_ = std::move(machine);
     stale_ = false;
-    const auto visit = [&](const reserved::ReservedName& name, Bytes record) -> Result<void> {
-      return machine_.apply({name.key, Buffer(record.begin(), record.end())});
-    };
-    return session_.replay_kind(reserved::Kind::kPids, visit);
+    return {};
   }
 
   reserved::Session& session_;
@@ -56,7 +57,7 @@ class ProducerIdSource {
   std::mutex mutex_;
   coordinator::ProducerIds machine_;
   coordinator::ProducerIdBlock block_;
-  bool stale_ = false;
+  bool stale_ = false;  // a write failed: what is stored is not known
 };
 
 }  // namespace kanal::broker
