@@ -280,7 +280,7 @@ def request_bytes(api, version, correlation_id, body, client_id="conformance"):
 
 def request_head(key, version, correlation_id, client_id, flexible=False):
     head = struct.pack(">hhi", key, version, correlation_id)
-    octets = None if client_id is None else client_id.encode()
+    octets = None if client_id is None else client_id.encode(errors="surrogateescape")
     head += struct.pack(">h", -1 if octets is None else len(octets)) + (octets or b"")
     return head + (b"\0" if flexible else b"")
 

@@ -307,7 +307,7 @@ class World:
         elif isinstance(value, dict):
             name = value.get("Name") or value.get("Topic")
             if isinstance(value.get("TopicId"), bytes) and isinstance(name, str):
-                self.names.learn(value["TopicId"], readable(name))
+                self.names.learn(value["TopicId"], name)
             for each in value.values():
                 self.learn(each)
 
@@ -342,22 +342,16 @@ class World:
         if field == "SessionId" and value > 0:
             return self.names.number("session", value)
         if field in MEMBERS and isinstance(value, str):
-            return self.names.member(readable(value))
+            return self.names.member(value)
         if isinstance(value, bytes):
             return self.names.topic(value) if len(value) == 16 else value.hex()
-        return readable(value) if isinstance(value, str) else value
+        return value
 
 
 def unknown_last(topics):
     """Kafka answers partitions that do not exist behind those that do; the order says nothing."""
     for topic in topics:
         topic["Partitions"].sort(key=lambda partition: partition["ErrorCode"] in (3, 100))
-
-
-def readable(text):
-    """What was no UTF-8 in a request comes back as it was from one broker, as U+FFFD from another."""
-    replaced = text.encode(errors="surrogateescape").decode(errors="replace")
-    return re.sub("\ufffd+", "\ufffd", replaced)
 
 
 def by_name(items):
