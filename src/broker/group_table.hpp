@@ -39,6 +39,7 @@ struct LiveGroup {  // under the group's lock
   };
   Status status = Status::kUsable;
   bool rebuilding = false;
+  bool listed = false;  // among those to be read anew
   std::optional<Time> due;  // group time that a timer is set for, or that a barrier runs for
   std::unique_ptr<coordinator::Group> machine;
   coordinator::WaiterId last_waiter = 0;

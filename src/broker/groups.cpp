@@ -122,19 +122,13 @@ ErrorCode Groups::remove(std::string_view group) {
 ErrorCode Groups::visit(std::string_view group, const Visitor& visit) const {
   const GroupSlotPtr slot = state_->table.find(group);
   if (slot == nullptr) return ErrorCode::GROUP_ID_NOT_FOUND;
-  bool rebuild = false;
-  const ErrorCode error = slot->live.with([&](LiveGroup& live) {
-    if (live.status == Status::kFailed) {
-      rebuild = state_->take_rebuild(live);
-      return kLoading;
-    }
+  return slot->live.with([&](LiveGroup& live) {
+    if (live.status == Status::kFailed) return kLoading;
     if (live.status == Status::kDropped || live.machine->vacant())
       return ErrorCode::GROUP_ID_NOT_FOUND;
     visit(*live.machine);
     return ErrorCode::NONE;
   });
-  if (rebuild) state_->post_rebuild(slot);
-  return error;
 }
 
 void Groups::for_each(const Visitor& visit) const {
@@ -193,7 +187,6 @@ Groups::State::Stepped Groups::State::submit(std::string_view group, What what,
       if (live.status == Status::kDropped) return true;
       if (live.status == Status::kFailed) {
         stepped.error = kLoading;
-        after.rebuild = take_rebuild(live);
         return false;
       }
       stepped.answer = step(*slot, live, command, after);
@@ -260,10 +253,10 @@ void Groups::State::settle(LiveGroup& live, Aftermath& after) {
 
 void Groups::State::fail(GroupSlot& slot, LiveGroup& live, const Error& why, Aftermath& after) {
   live.status = Status::kFailed;
-  ++failed;
   live.due.reset();
   after.failed = true;
-  after.rebuild = take_rebuild(live);
+  after.list = !std::exchange(live.listed, true);
+  after.rebuild = live.rebuilding = may_rebuild();
   for (auto& [id, waiter] : live.parked) after.woken.push_back(std::move(waiter));
   live.parked.clear();
   const Time now = stage.clock.now();
@@ -281,7 +274,11 @@ void Groups::State::finish(const GroupSlotPtr& slot, Aftermath& after) {
   }
   if (after.vacant) table.erase(slot);
   if (after.arm) arm(slot);
-  if (after.rebuild) post_rebuild(slot);
+  if (after.list) {
+    const std::lock_guard lock(mutex);
+    failed.push_back(slot);
+  }
+  if (after.rebuild) stage.helpers.post([this, slot] { rebuild(slot); });
 }
 
 void Groups::State::step_own(const GroupSlotPtr& slot, What what) {

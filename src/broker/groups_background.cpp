@@ -48,12 +48,7 @@ void Groups::attach(IoThread& io) {
 void Groups::tick() {
   state_->stalls.tick();
   state_->arm_loaded();
-  if (state_->failed.load() > 0 && !state_->mending.exchange(true)) {
-    state_->stage.helpers.post([state = state_.get()] {
-      state->mend();
-      state->mending.store(false);
-    });
-  }
+  state_->post_mend();
   const Time now = state_->stage.clock.now();
   const std::chrono::milliseconds every(state_->stage.config->offsets_retention_check_interval_ms);
   if (now - state_->last_expiry.load() < every) return;
@@ -185,17 +180,11 @@ void Groups::State::finish_load(const GroupSlotPtr& slot, GroupsReport& report) 
   (void)stage.session.erase(channel, reserved::Durability::kWritten);
 }
 
-bool Groups::State::take_rebuild(LiveGroup& live) {
-  if (live.rebuilding || stage.clock.now() < rebuild_after.load()) return false;
-  live.rebuilding = true;
-  return true;
+bool Groups::State::may_rebuild() const {
+  return !stopped.load() && stage.clock.now() >= rebuild_after.load();
 }
 
-void Groups::State::post_rebuild(const GroupSlotPtr& slot) {
-  stage.helpers.post([this, slot] { rebuild(slot); });
-}
-
-bool Groups::State::rebuild(const GroupSlotPtr& slot) {
+void Groups::State::rebuild(const GroupSlotPtr& slot) {
   auto machine = std::make_unique<coordinator::Group>(slot->id, limits);
   const auto visit = [&](const reserved::ReservedName& name, Bytes body) -> Result<void> {
     return machine->apply({name.key, Buffer(body.begin(), body.end())});
@@ -205,7 +194,6 @@ bool Groups::State::rebuild(const GroupSlotPtr& slot) {
   slot->live.with([&](LiveGroup& live) {
     live.rebuilding = false;
     if (!replayed) return;
-    --failed;
     live.machine = std::move(machine);
     live.machine->loaded(stalls.now());
     live.status = Status::kUsable;
@@ -215,23 +203,48 @@ bool Groups::State::rebuild(const GroupSlotPtr& slot) {
   finish(slot, after);
   if (replayed) {
     forget_missing_topics(slot);
-    return true;
+    return;
   }
   rebuild_after.store(stage.clock.now() + kRebuildPause);
   logger("broker").error("A group could not be read from its channel. group={} reason={}", slot->id,
                          replayed.error().detail);
-  return false;
+}
+
+void Groups::State::post_mend() {
+  {
+    const std::lock_guard lock(mutex);
+    if (failed.empty() || std::exchange(mending, true)) return;
+  }
+  stage.helpers.post([this] { mend(); });
 }
 
 void Groups::State::mend() {
-  for (std::size_t shard = 0; shard < GroupTable::kShards; ++shard) {
-    for (const GroupSlotPtr& slot : table.shard(shard)) {
-      const bool take = slot->live.with([&](LiveGroup& live) {
-        return live.status == Status::kFailed && take_rebuild(live);
-      });
-      if (take && !rebuild(slot)) return;
-    }
+  std::unique_lock lock(mutex);
+  // An attempt that fails ends this: may_rebuild() says no for a while.
+  for (std::size_t left = failed.size(); left > 0 && may_rebuild(); --left) {
+    const GroupSlotPtr slot = std::move(failed.front());
+    failed.pop_front();
+    lock.unlock();
+    const bool still_failed = !mend(slot);
+    lock.lock();
+    if (still_failed) failed.push_back(slot);
   }
+  mending = false;
+}
+
+bool Groups::State::mend(const GroupSlotPtr& slot) {
+  bool rebuilds = false;
+  const bool failed_still = slot->live.with([&](LiveGroup& live) {
+    live.listed = live.status == Status::kFailed;
+    if (live.listed) rebuilds = !std::exchange(live.rebuilding, true);
+    return live.listed;
+  });
+  if (!failed_still) return true;  // should it fail from here on, fail() lists it
+  if (rebuilds) rebuild(slot);
+  // Also what failed again meanwhile: fail() has not listed it, since it was.
+  return !slot->live.with([](LiveGroup& live) {
+    return live.listed = live.status == Status::kFailed;
+  });
 }
 
 // Sweeps

@@ -9,8 +9,9 @@
 #include "stalls.hpp"
 
 #include <atomic>
+#include <deque>
 #include <mutex>
-#include <unordered_set>
+#include <vector>
 
 namespace kanal::broker {
 
@@ -40,7 +41,8 @@ struct Groups::State {
     bool arm = false;
     bool vacant = false;
     bool failed = false;
-    bool rebuild = false;
+    bool list = false;     // as failed, for mend()
+    bool rebuild = false;  // at once
   };
   /// Under the group's lock, of a usable group.
   std::optional<GroupAnswer> step(GroupSlot& slot, LiveGroup& live,
@@ -62,12 +64,16 @@ struct Groups::State {
   // Background
   Result<void> load(GroupsReport& report);
   void finish_load(const GroupSlotPtr& slot, GroupsReport& report);
-  /// Under the group's lock: whether the caller has to post a rebuild once it has let go of it.
-  bool take_rebuild(LiveGroup& live);
-  void post_rebuild(const GroupSlotPtr& slot);
-  bool rebuild(const GroupSlotPtr& slot);
-  /// Reads anew what failed, asked for or not, up to the first that cannot be read yet.
+  /// Reads a failed group, marked as `rebuilding`, anew from its channel. If it fails,
+  /// may_rebuild() says no for a while.
+  void rebuild(const GroupSlotPtr& slot);
+  [[nodiscard]] bool may_rebuild() const;
+  void post_mend();
+  /// Reads anew what failed, in turn, up to the first that cannot be read: that one comes last the
+  /// next time, so it does not keep the others.
   void mend();
+  /// Whether the group need not stay in the list.
+  bool mend(const GroupSlotPtr& slot);
   /// Forgets offsets whose topics are not there any more.
   void forget_missing_topics(const GroupSlotPtr& slot);
   using Each = std::function<void(const GroupSlotPtr&)>;
@@ -84,11 +90,11 @@ struct Groups::State {
   std::atomic<bool> stopped = false;
   std::atomic<Time> last_expiry;
   std::atomic<Time> last_failure_logged;
-  std::atomic<std::size_t> failed = 0;  // groups that wait for being read anew
-  std::atomic<Time> rebuild_after;      // by the clock: no attempt before, since one has failed
-  std::atomic<bool> mending = false;
+  std::atomic<Time> rebuild_after;  // by the clock: no attempt before, since one has failed
 
   std::mutex mutex;
+  std::deque<GroupSlotPtr> failed;  // wait for being read anew; each once, see LiveGroup::listed
+  bool mending = false;             // a task for them is posted or runs
   std::vector<std::weak_ptr<GroupSlot>> to_arm;  // loaded with members, before there were threads
   bool forgetting = false;                       // a sweep for deleted topics runs
   bool forget_again = false;                     // and one more has to follow
