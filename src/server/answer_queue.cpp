@@ -85,7 +85,7 @@ std::int64_t AnswerQueue::send_file(int socket) {
   ssize_t bytes = -1;
   do
     bytes = ::sendfile(socket, piece.file->file->native_handle(), &offset,
-                       std::min(piece.bytes, kSendFilePiece));
+                       piece.bytes > kSendFileLast ? kSendFilePiece : piece.bytes);
   while (bytes < 0 && errno == EINTR);
   if (bytes < 0) return would_block(errno) ? 0 : -1;
   if (bytes == 0) {

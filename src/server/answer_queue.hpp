@@ -54,6 +54,7 @@ class AnswerQueue {
   // 15 pages: on loopback larger calls split into a full segment and a runt each, at 2.5 times the
   // cost.
   static constexpr std::size_t kSendFilePiece = 60 << 10;
+  static constexpr std::size_t kSendFileLast = 64 << 10;  // a rest up to this is not split
   static constexpr std::size_t kReadBelow =
       16 << 10;  // slices smaller than this are read, not sent by sendfile
   static constexpr std::size_t kTurnBytes = 1 << 20;
