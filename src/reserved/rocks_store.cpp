@@ -2,7 +2,8 @@
 // record_frame.hpp for the values). A generation pointer and its records change in one WriteBatch,
 // so exactly one generation is live after a crash. Locks, all leaves of rank 4: a stripe keeps one
 // channel's writes in order while they wait for the disk, `table_lock_` guards the table of live
-// generations, `db_lock_` the database's repair after a full disk.
+// generations, `db_lock_` the database's repair after a full disk: taken before a stripe, shared
+// from a write's look at the table to its entry there, since a repair compares it and the database.
 #include "rocks_store.hpp"
 
 #include "kanal/base/logging.hpp"
@@ -183,7 +184,7 @@ class RocksStore final : public Store, public std::enable_shared_from_this<Rocks
         options_(base_options()) {
     options_.env = env_.get();
   }
-  Result<void> open_database();
+  Result<void> start();
 
   Result<std::unique_ptr<Session>> open() override;
   Result<void> flush() override;
@@ -208,10 +209,17 @@ class RocksStore final : public Store, public std::enable_shared_from_this<Rocks
   Result<void> scan_and_load(const std::string& prefix, std::uint32_t kinds,
                              const Session::Visitor* visitor);
   bool is_loaded(Kind kind) const { return (loaded_kinds_ & bit(kind)) != 0; }
+  /// Held from the look at the live generation until what was written is in the table.
+  struct Writing {
+    std::shared_lock<std::shared_mutex> database;
+    std::unique_lock<std::mutex> order;
+  };
+  Result<Writing> begin(const ReservedName& name, Durability durability);
   Result<Stored> write(rocksdb::WriteBatch& batch, const ReservedName& name, Durability durability);
+  Result<std::unique_ptr<rocksdb::DB>> open_database();
+  Result<void> repair_if_broken();
   Result<void> repair();
-  Result<void> reopen_if_closed();
-  Result<void> drop_records_that_failed(const LiveTable& before);
+  Result<void> drop_records_that_failed(rocksdb::DB& db, LiveTable& table) const;
 
   const std::string directory_;
   const std::shared_ptr<FewerSyncs> files_;
@@ -274,18 +282,24 @@ class RocksStoreHandle final : public Store {
   std::shared_ptr<RocksStore> store_;
 };
 
-Result<void> RocksStore::open_database() {
+Result<void> RocksStore::start() {
+  auto db = open_database();
+  if (!db) return std::unexpected(db.error());
+  db_ = std::move(*db);
+  return {};
+}
+
+Result<std::unique_ptr<rocksdb::DB>> RocksStore::open_database() {
   const auto creating = prepare_directory(*env_, directory_);
   if (!creating) return std::unexpected(creating.error());
   options_.create_if_missing = *creating;
   files_->set_creating(*creating);
-  rocksdb::DB* db = nullptr;
-  rocksdb::Status status = rocksdb::DB::Open(options_, directory_, &db);
+  rocksdb::DB* opened = nullptr;
+  rocksdb::Status status = rocksdb::DB::Open(options_, directory_, &opened);
+  std::unique_ptr<rocksdb::DB> db(opened);
   files_->set_creating(false);
-  db_.reset(db);
   if (status.ok() && *creating) status = env_->DeleteFile(new_mark(directory_));
-  if (status.ok()) return {};
-  db_.reset();
+  if (status.ok()) return db;
   return std::unexpected(
       storage_error("the reserved store in " + directory_ + " cannot be opened", status));
 }
@@ -298,7 +312,7 @@ Result<std::unique_ptr<Session>> RocksStore::open() {
 }
 
 Result<void> RocksStore::flush() {
-  if (auto opened = reopen_if_closed(); !opened) return opened;
+  if (auto usable = repair_if_broken(); !usable) return usable;
   const std::shared_lock database(db_lock_);
   if (db_ == nullptr) return fail(ErrorCode::KAFKA_STORAGE_ERROR, "the reserved store is closed");
   const rocksdb::Status status = db_->FlushWAL(/*sync=*/true);
@@ -336,8 +350,8 @@ void delete_records(rocksdb::WriteBatch& batch, std::string_view prefix, const L
 
 Result<Stored> RocksStore::append(const ReservedName& name, std::span<const Bytes> records,
                                   Durability durability) {
-  if (auto loaded = ensure_loaded(name.kind); !loaded) return std::unexpected(loaded.error());
-  const std::lock_guard order(stripe(name));
+  const auto writing = begin(name, durability);
+  if (!writing) return std::unexpected(writing.error());
   const std::string prefix = channel_prefix(name);
   Live next = live(name);
   rocksdb::WriteBatch batch;
@@ -353,8 +367,8 @@ Result<Stored> RocksStore::append(const ReservedName& name, std::span<const Byte
 
 Result<Stored> RocksStore::roll(const ReservedName& name, std::span<const Bytes> snapshot,
                                 Durability durability) {
-  if (auto loaded = ensure_loaded(name.kind); !loaded) return std::unexpected(loaded.error());
-  const std::lock_guard order(stripe(name));
+  const auto writing = begin(name, durability);
+  if (!writing) return std::unexpected(writing.error());
   const std::string prefix = channel_prefix(name);
   const Live old = live(name);
   Live next{old.generation + 1, 0};
@@ -368,8 +382,8 @@ Result<Stored> RocksStore::roll(const ReservedName& name, std::span<const Bytes>
 }
 
 Result<Stored> RocksStore::erase(const ReservedName& name, Durability durability) {
-  if (auto loaded = ensure_loaded(name.kind); !loaded) return std::unexpected(loaded.error());
-  const std::lock_guard order(stripe(name));
+  const auto writing = begin(name, durability);
+  if (!writing) return std::unexpected(writing.error());
   const std::string prefix = channel_prefix(name);
   rocksdb::WriteBatch batch;
   delete_records(batch, prefix, live(name));
@@ -389,7 +403,7 @@ Result<void> RocksStore::replay_kind(Kind kind, const Session::Visitor* visitor)
 
 Result<void> RocksStore::scan_and_load(const std::string& prefix, std::uint32_t kinds,
                                        const Session::Visitor* visitor) {
-  if (auto opened = reopen_if_closed(); !opened) return opened;
+  if (auto usable = repair_if_broken(); !usable) return usable;
   const std::shared_lock database(db_lock_);
   if (db_ == nullptr) return fail(ErrorCode::KAFKA_STORAGE_ERROR, "the reserved store is closed");
   auto table = Scan(*db_, visitor, prefix).run();
@@ -403,7 +417,7 @@ Result<void> RocksStore::scan_and_load(const std::string& prefix, std::uint32_t 
 }
 
 Result<void> RocksStore::replay_channel(const ReservedName& name, const Session::Visitor& visitor) {
-  if (auto opened = reopen_if_closed(); !opened) return opened;
+  if (auto usable = repair_if_broken(); !usable) return usable;
   const std::shared_lock database(db_lock_);
   if (db_ == nullptr) return fail(ErrorCode::KAFKA_STORAGE_ERROR, "the reserved store is closed");
   auto table = Scan(*db_, &visitor, channel_prefix(name)).run();
@@ -442,12 +456,22 @@ Result<void> RocksStore::ensure_loaded(Kind kind) {
   return replay_kind(kind, nullptr);
 }
 
+Result<RocksStore::Writing> RocksStore::begin(const ReservedName& name, Durability durability) {
+  const auto no_room = [&] {
+    return std::unexpected(storage_error(to_string(name) + " cannot be written",
+                                         rocksdb::Status::NoSpace("an earlier write found none")));
+  };
+  // Who does not wait for the disk does not wait for a repair either.
+  if (broken_ && durability == Durability::kWritten) return no_room();
+  if (auto usable = repair_if_broken(); !usable) return std::unexpected(usable.error());
+  if (auto loaded = ensure_loaded(name.kind); !loaded) return std::unexpected(loaded.error());
+  Writing writing{std::shared_lock(db_lock_), std::unique_lock(stripe(name))};
+  if (db_ == nullptr || broken_) return no_room();  // another write was quicker to find none
+  return writing;
+}
+
 Result<Stored> RocksStore::write(rocksdb::WriteBatch& batch, const ReservedName& name,
                                  Durability durability) {
-  if (broken_) {
-    if (auto repaired = repair(); !repaired) return std::unexpected(repaired.error());
-  }
-  const std::shared_lock database(db_lock_);
   rocksdb::WriteOptions options;
   options.sync = durability == Durability::kSynced;
   const rocksdb::Status status = db_->Write(options, &batch);
@@ -458,8 +482,13 @@ Result<Stored> RocksStore::write(rocksdb::WriteBatch& batch, const ReservedName&
   return std::unexpected(storage_error(to_string(name) + " cannot be written", status));
 }
 
+// Whoever may wait for the disk: a read too may be the first to come when there is room again.
+Result<void> RocksStore::repair_if_broken() {
+  return broken_ ? repair() : Result<void>{};
+}
+
 // RocksDB keeps its error state after a failed journal write: resumed or, failing that, opened
-// anew.
+// anew. Until all of that has worked the database is closed and the table as it was.
 Result<void> RocksStore::repair() {
   const std::unique_lock database(db_lock_);
   if (!broken_) return {};
@@ -472,48 +501,41 @@ Result<void> RocksStore::repair() {
     return {};
   }
   db_.reset();
-  if (auto opened = open_database(); !opened) return opened;
+  auto db = open_database();
+  if (!db) return std::unexpected(db.error());
   // What the journal holds may have come from memory that never reached the disk: written once
   // more.
-  if (const auto flushed = db_->Flush(rocksdb::FlushOptions()); !flushed.ok()) {
+  if (const auto flushed = (*db)->Flush(rocksdb::FlushOptions()); !flushed.ok()) {
     return std::unexpected(storage_error("the reserved store cannot be repaired", flushed));
   }
-  auto table = Scan(*db_, nullptr).run();
+  auto table = Scan(**db, nullptr).run();
   if (!table) return std::unexpected(table.error());
   const std::lock_guard guard(table_lock_);
-  const LiveTable before = std::exchange(table_, *std::move(table));
-  if (auto dropped = drop_records_that_failed(before); !dropped) return dropped;
+  if (auto dropped = drop_records_that_failed(**db, *table); !dropped) return dropped;
+  db_ = std::move(*db);
+  table_ = std::move(*table);
   loaded_kinds_ = kAllKinds;
   broken_ = false;
   return {};
 }
 
-// A repair that found no room has left the database closed. Whoever only reads may be the first to
-// come when there is room again.
-Result<void> RocksStore::reopen_if_closed() {
-  {
-    const std::shared_lock database(db_lock_);
-    if (db_ != nullptr) return {};
-  }
-  return repair();
-}
-
 // The journal may hold a write whose caller was told that it failed: taken back, so that nothing
-// comes to life unasked. (A roll leaves the same state either way, an erase only removes.)
-Result<void> RocksStore::drop_records_that_failed(const LiveTable& before) {
+// comes to life unasked. (A roll leaves the same state either way, an erase only removes.) `table`
+// is what the database holds, table_ what callers know.
+Result<void> RocksStore::drop_records_that_failed(rocksdb::DB& db, LiveTable& table) const {
   rocksdb::WriteBatch batch;
-  for (auto at = table_.begin(); at != table_.end();) {
+  for (auto at = table.begin(); at != table.end();) {
     auto& [name, now] = *at;
     if (!is_loaded(name.kind)) {  // nothing of it was written yet, so nothing of it failed
       ++at;
       continue;
     }
-    const auto known = before.find(name);
-    if (known == before.end()) {
+    const auto known = table_.find(name);
+    if (known == table_.end()) {
       const std::string prefix = channel_prefix(name);
       delete_records(batch, prefix, now);
       batch.Delete(prefix);
-      at = table_.erase(at);
+      at = table.erase(at);
       continue;
     }
     const Live then = known->second;
@@ -526,7 +548,7 @@ Result<void> RocksStore::drop_records_that_failed(const LiveTable& before) {
   if (batch.Count() == 0) return {};
   rocksdb::WriteOptions options;
   options.sync = true;
-  const rocksdb::Status status = db_->Write(options, &batch);
+  const rocksdb::Status status = db.Write(options, &batch);
   if (status.ok()) return {};
   return std::unexpected(storage_error("the reserved store cannot be repaired", status));
 }
@@ -536,7 +558,7 @@ Result<void> RocksStore::drop_records_that_failed(const LiveTable& before) {
 Result<std::unique_ptr<Store>> open_rocks_store(const std::string& directory,
                                                 std::shared_ptr<rocksdb::FileSystem> files) {
   auto store = std::make_shared<RocksStore>(directory, files);
-  if (auto opened = store->open_database(); !opened) return std::unexpected(opened.error());
+  if (auto opened = store->start(); !opened) return std::unexpected(opened.error());
   return std::make_unique<RocksStoreHandle>(std::move(store));
 }
 

@@ -35,6 +35,16 @@ class FaultyFiles final : public rocksdb::FileSystemWrapper {
     const std::lock_guard guard(lock_);
     full_ = full;
   }
+  /// The change so numbered finds no space, once, whatever it is.
+  void fill_at(std::uint64_t change) {
+    const std::lock_guard guard(lock_);
+    full_at_ = change;
+  }
+  /// Syncs answer "no space left" until it is set back: what was written is there all the same.
+  void fill_syncs(bool full) {
+    const std::lock_guard guard(lock_);
+    syncs_full_ = full;
+  }
   /// Cuts every file back to what was synced. Only with the database closed.
   void cut_power() {
     const std::lock_guard guard(lock_);
@@ -103,6 +113,7 @@ class FaultyFiles final : public rocksdb::FileSystemWrapper {
     rocksdb::IOStatus synced(rocksdb::IOStatus status) {
       if (auto failed = files_.change(false); !failed.ok()) return failed;
       const std::lock_guard guard(files_.lock_);
+      if (files_.syncs_full_) return rocksdb::IOStatus::NoSpace("the disk is full");
       const auto at = files_.synced_.find(path_);
       // A file still open is known by its old name after a rename; those are synced before it.
       if (status.ok() && at != files_.synced_.end()) at->second = written_;
@@ -116,9 +127,8 @@ class FaultyFiles final : public rocksdb::FileSystemWrapper {
   rocksdb::IOStatus change(bool takes_space) {
     const std::lock_guard guard(lock_);
     ++changes_;
-    if (full_ && takes_space) {
-      auto status = rocksdb::IOStatus::NoSpace("the disk is full");
-      return status;
+    if ((full_ && takes_space) || full_at_ == changes_) {
+      return rocksdb::IOStatus::NoSpace("the disk is full");
     }
     if (fails_at_ && (changes_ == *fails_at_ || (lasting_ && changes_ > *fails_at_))) {
       return rocksdb::IOStatus::IOError("injected");
@@ -131,6 +141,8 @@ class FaultyFiles final : public rocksdb::FileSystemWrapper {
   std::optional<std::uint64_t> fails_at_;
   bool lasting_ = false;
   bool full_ = false;
+  bool syncs_full_ = false;
+  std::optional<std::uint64_t> full_at_;
   std::map<std::string, std::uint64_t> synced_;  // bytes of each file that a power cut leaves
 };
 

@@ -5,6 +5,7 @@
 #include "store_support.hpp"
 
 #include <cerrno>
+#include <thread>
 
 namespace kanal::reserved {
 namespace {
@@ -179,6 +180,150 @@ TEST_F(RocksFaults, AfterAFullDiskAReadIsEnoughToMendIt) {
   const auto read = opened->session->replay_channel(kOrders, visit);
   ASSERT_TRUE(read) << read.error().detail;
   EXPECT_EQ(found, std::vector<std::string>{"a"});
+}
+
+TEST_F(RocksFaults, AReadMendsWhatHasNotBeenClosedToo) {
+  const ScratchDirectory directory;
+  const auto files = std::make_shared<FaultyFiles>();
+  auto opened = open_over(directory.path(), files);
+  ASSERT_TRUE(opened);
+  ASSERT_TRUE(append(*opened->session, kOrders, {"a"}));
+  files->set_full(true);
+  ASSERT_FALSE(append(*opened->session, kOrders, {"refused"}));
+  files->set_full(false);
+  ASSERT_TRUE(content_of(*opened->session));
+  const auto stored = append(*opened->session, kOrders, {"b"});
+  ASSERT_TRUE(stored) << stored.error().detail;
+  EXPECT_EQ(content_of(*opened->session).value(), (Content{{kOrders, {"a", "b"}}}));
+}
+
+TEST_F(RocksFaults, AWriteThatDoesNotWaitForTheDiskDoesNotTryToMendIt) {
+  const ScratchDirectory directory;
+  const auto files = std::make_shared<FaultyFiles>();
+  auto opened = open_over(directory.path(), files);
+  ASSERT_TRUE(opened);
+  ASSERT_TRUE(append(*opened->session, kOrders, {"a"}));
+  files->set_full(true);
+  ASSERT_FALSE(append(*opened->session, kOrders, {"refused"}));
+  const std::uint64_t changes = files->changes();
+  for (const bool full : {true, false}) {
+    files->set_full(full);
+    const auto appended = append(*opened->session, kOrders, {"refused"});
+    ASSERT_FALSE(appended);
+    EXPECT_EQ(appended.error().os_error, ENOSPC);
+    EXPECT_FALSE(roll(*opened->session, kOrders, {"refused"}));
+    EXPECT_FALSE(opened->session->erase(kOrders, Durability::kWritten));
+    EXPECT_EQ(files->changes(), changes);
+  }
+  ASSERT_TRUE(opened->store->flush());
+  ASSERT_TRUE(append(*opened->session, kOrders, {"b"}));
+  EXPECT_EQ(content_of(*opened->session).value(), (Content{{kOrders, {"a", "b"}}}));
+}
+
+/// A write that reached the journal though its caller was told that there was no room.
+template <class Write>
+void write_and_refuse(FaultyFiles& files, const Write& write) {
+  files.fill_syncs(true);
+  const auto refused = write();
+  files.fill_syncs(false);
+  ASSERT_FALSE(refused);
+  ASSERT_EQ(refused.error().os_error, ENOSPC) << refused.error().detail;
+}
+
+/// A repair whose change numbered `change` finds no room; whether it came to that.
+bool repair_fails_at(std::uint64_t change, const ReservedName& refused) {
+  const ScratchDirectory directory;
+  const auto files = std::make_shared<FaultyFiles>();
+  auto opened = open_over(directory.path(), files);
+  EXPECT_TRUE(opened && append(*opened->session, kOrders, {"a"}, Durability::kSynced));
+  write_and_refuse(*files, [&] {
+    return append(*opened->session, refused, {"refused"}, Durability::kSynced);
+  });
+  files->fill_at(files->changes() + change);
+  const auto first = append(*opened->session, kOrders, {"b"}, Durability::kSynced);
+  if (!first) {
+    const auto found = content_of(*opened->session);
+    EXPECT_TRUE(found) << found.error().detail;
+    EXPECT_EQ(found.value_or(Content{}), (Content{{kOrders, {"a"}}}));
+    const auto second = append(*opened->session, kOrders, {"b"}, Durability::kSynced);
+    EXPECT_TRUE(second) << second.error().detail;
+  }
+  const Content expected{{kOrders, {"a", "b"}}};
+  EXPECT_EQ(content_of(*opened->session).value_or(Content{}), expected);
+  *opened = {};
+  auto reopened = open_over(directory.path(), files);
+  EXPECT_TRUE(reopened) << reopened.error().detail;
+  if (reopened) {
+    EXPECT_EQ(content_of(*reopened->session).value_or(Content{}), expected);
+  }
+  return !first;
+}
+
+TEST_F(RocksFaults, ARepairThatFailsHalfwayShowsNothingAndLeavesNothingBehindForTheNext) {
+  for (const ReservedName& refused : {kOrders, kPids}) {
+    std::uint64_t change = 1;
+    while (repair_fails_at(change, refused)) {
+      ASSERT_FALSE(HasFailure()) << "change " << change << " of " << to_string(refused, 1);
+      ASSERT_LT(++change, 200U);
+    }
+  }
+}
+
+TEST_F(RocksFaults, AWriteBehindARollThatFailedContinuesWhatTheRepairFound) {
+  const ScratchDirectory directory;
+  const auto files = std::make_shared<FaultyFiles>();
+  auto opened = open_over(directory.path(), files);
+  ASSERT_TRUE(opened);
+  ASSERT_TRUE(append(*opened->session, kOrders, {"a", "b"}, Durability::kSynced));
+  write_and_refuse(*files, [&] {
+    return roll(*opened->session, kOrders, {"ab"}, Durability::kSynced);
+  });
+  const auto stored = append(*opened->session, kOrders, {"c"}, Durability::kSynced);
+  ASSERT_TRUE(stored) << stored.error().detail;
+  const auto found = content_of(*opened->session);
+  ASSERT_TRUE(found) << found.error().detail;
+  const Content rolled{{kOrders, {"ab", "c"}}}, unrolled{{kOrders, {"a", "b", "c"}}};
+  EXPECT_TRUE(*found == rolled || *found == unrolled);
+  *opened = {};
+  auto reopened = open_over(directory.path(), files);
+  ASSERT_TRUE(reopened) << reopened.error().detail;
+  EXPECT_EQ(content_of(*reopened->session).value(), *found);
+}
+
+TEST_F(RocksFaults, WritersThatMeetAFullDiskTogetherLoseNothingThatWasStored) {
+  const ScratchDirectory directory;
+  const auto files = std::make_shared<FaultyFiles>();
+  auto opened = open_over(directory.path(), files);
+  ASSERT_TRUE(opened);
+  ASSERT_TRUE(append(*opened->session, kPids, {"loaded"}));
+  constexpr int kWriters = 4;
+  Content expected{{kPids, {"loaded"}}};
+  std::vector<std::vector<std::string>> stored(kWriters);
+  std::vector<std::thread> writers;
+  const auto channel = [](int writer) {
+    return ReservedName{Kind::kConfig, "topic" + std::to_string(writer)};
+  };
+  for (int writer = 0; writer < kWriters; ++writer) {
+    writers.emplace_back([&, writer] {
+      for (int i = 0; i < 100; ++i) {
+        const std::string text = std::to_string(i);
+        if (writer == 0 && i % 10 == 5) files->fill_at(files->changes() + 2);
+        const auto durability = i % 2 == 0 ? Durability::kSynced : Durability::kWritten;
+        if (append(*opened->session, channel(writer), {text}, durability))
+          stored[static_cast<std::size_t>(writer)].push_back(text);
+      }
+    });
+  }
+  for (std::thread& writer : writers) writer.join();
+  for (int writer = 0; writer < kWriters; ++writer)
+    expected[channel(writer)] = stored[static_cast<std::size_t>(writer)];
+  const auto found = content_of(*opened->session);
+  ASSERT_TRUE(found) << found.error().detail;
+  EXPECT_EQ(*found, expected);
+  *opened = {};
+  auto reopened = open_over(directory.path(), files);
+  ASSERT_TRUE(reopened) << reopened.error().detail;
+  EXPECT_EQ(content_of(*reopened->session).value(), expected);
 }
 
 TEST_F(RocksFaults, AnyOtherFailedWriteStaysRefused) {
