@@ -311,7 +311,9 @@ Result<void> Core::load_index(const std::shared_ptr<SegmentFile>& file, std::uin
       return std::unexpected(std::move(rebuilt.error()));
     }
     *index = rebuilt->blocks;
-    write_index(store().files, index_path, *rebuilt, false);
+    sync_turn_.with([&] {
+      if (!removed_) write_index(store().files, index_path, *rebuilt, false);
+    });
   }
   shared_.with([&](Shared& shared) {
     if (shared.loaded.size() == kMaxLoaded) shared.loaded.erase(shared.loaded.begin());
@@ -319,6 +321,17 @@ Result<void> Core::load_index(const std::shared_ptr<SegmentFile>& file, std::uin
   });
   has_loaded = true;
   return {};
+}
+
+Result<void> Core::write_checkpoint(Sequence upto, Bytes file) {
+  return sync_turn_.with([&]() -> Result<void> {
+    if (auto ready = usable(); !ready) return ready;
+    // Another thread was quicker, and what its covers may have been trimmed away since.
+    if (upto < checkpoint_upto_) return {};
+    if (auto done = replace_file(store().files, path(kCheckpointFile), file); !done) return done;
+    checkpoint_upto_ = upto;
+    return {};
+  });
 }
 
 std::vector<Core::Loaded> Core::take_loaded() {

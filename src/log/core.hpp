@@ -95,6 +95,11 @@ class Core : public std::enable_shared_from_this<Core> {
   Error fail_for_good(Error why);
   [[nodiscard]] Result<void> usable();
   void mark_removed() noexcept { removed_ = true; }
+  /// After mark_removed(): returns once no helper works on the files any more, whose names may then
+  /// be another log's. May wait for the disk; holding no lock.
+  void wait_for_helpers() {
+    sync_turn_.with([] {});
+  }
   [[nodiscard]] bool removed() const noexcept { return removed_; }
   /// The store has stopped: nothing is appended any more.
   void close() noexcept { closed_ = true; }
@@ -108,6 +113,8 @@ class Core : public std::enable_shared_from_this<Core> {
   void note_synced(Sequence end);
   Result<void> sync_channel_file();
   Result<void> load(const Miss& miss);
+  /// Nothing is written where a newer one is.
+  Result<void> write_checkpoint(Sequence upto, Bytes file);
   /// Full segments whose seal is due: what was reserved is freed, the segment synced, its index
   /// written and synced with the mark that this is done. A sync does it before anything else, so
   /// that records in a later segment are durable only behind a sealed one.
@@ -155,7 +162,8 @@ class Core : public std::enable_shared_from_this<Core> {
   std::atomic<bool> removed_ = false;
   std::atomic<bool> closed_ = false;
   Leaf<Shared> shared_;
-  Turn sync_turn_;
+  Turn sync_turn_;              // held by helpers over all they change in the channel's directory
+  Sequence checkpoint_upto_{1};  // in the turn: of the newest checkpoint written
 };
 
 /// A name nothing else in .removed or .stray has; short, whatever the topic's name.

@@ -315,8 +315,7 @@ Result<void> SegmentLog::checkpoint(const Checkpoint& checkpoint) {
   if (auto synced = core_->sync(); !synced) return std::unexpected(std::move(synced.error()));
   if (layout->created) {
     const Buffer file = encode_checkpoint({core_->id(), false, checkpoint});
-    if (auto done = replace_file(store.files, core_->path(kCheckpointFile), file); !done)
-      return done;
+    if (auto done = core_->write_checkpoint(checkpoint.upto, file); !done) return done;
   }
   core_->checkpointed = layout->appended;
   return {};

@@ -146,9 +146,11 @@ std::optional<SavedChannel> SegmentStore::take_saved(const ChannelId& id) {
 std::shared_ptr<Core> SegmentStore::add(const ChannelId& id, ChannelHandle handle,
                                         LeaderEpoch epoch) {
   auto core = std::make_shared<Core>(context_, id, handle, epoch);
+  std::shared_ptr<Core> before;
   context_->channels.with([&](OpenChannels& channels) {
     if (const auto old = channels.by_name.find(id.name); old != channels.by_name.end()) {
       old->second->mark_removed();  // its owner was lost; it must not touch the files again
+      before = old->second->weak_from_this().lock();
       channels.by_name.erase(old);
     }
     channels.by_name.emplace(core->id().name, core.get());
@@ -156,6 +158,7 @@ std::shared_ptr<Core> SegmentStore::add(const ChannelId& id, ChannelHandle handl
     if (slots.size() <= handle.value()) slots.resize(handle.value() + 1);
     slots[handle.value()] = core;
   });
+  if (before != nullptr) before->wait_for_helpers();
   return core;
 }
 
@@ -242,11 +245,14 @@ Result<void> SegmentStore::move_away(const ChannelId& id, std::string_view where
 }
 
 Result<void> SegmentStore::remove(const ChannelId& id) {
-  context_->channels.with([&](OpenChannels& channels) {
-    if (const auto found = channels.by_name.find(id.name); found != channels.by_name.end()) {
-      if (found->second->id().topic_id == id.topic_id) found->second->mark_removed();
-    }
+  const auto core = context_->channels.with([&](OpenChannels& channels) -> std::shared_ptr<Core> {
+    const auto found = channels.by_name.find(id.name);
+    if (found == channels.by_name.end() || found->second->id().topic_id != id.topic_id)
+      return nullptr;
+    found->second->mark_removed();
+    return found->second->weak_from_this().lock();
   });
+  if (core != nullptr) core->wait_for_helpers();
   (void)take_saved(id);
   const auto exists = context_->files.exists(path(directory_name(id)));
   if (!exists) return std::unexpected(exists.error());

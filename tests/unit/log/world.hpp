@@ -29,6 +29,12 @@ class QueueExecutor final : public Executor {
       work();
     }
   }
+  /// The oldest, for somebody else to run.
+  std::move_only_function<void()> take() {
+    auto work = std::move(queue_.front());
+    queue_.pop_front();
+    return work;
+  }
   void forget() { queue_.clear(); }  // the process was killed
   [[nodiscard]] std::size_t waiting() const { return queue_.size(); }
 
