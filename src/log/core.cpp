@@ -17,11 +17,11 @@ constexpr std::uint64_t kMaxLoad = 2 << 20;
 constexpr std::uint64_t kMaxIndexFile = 64 << 20;
 constexpr std::size_t kMaxLoaded = 16;  // not yet seen by the owner; older ones are asked for again
 
+}  // namespace
+
 bool is_out_of_handles(const Error& error) {
   return error.os_error == EMFILE || error.os_error == ENFILE;
 }
-
-}  // namespace
 
 Core::Core(std::shared_ptr<StoreContext> context, ChannelId id, ChannelHandle handle,
            LeaderEpoch epoch)
@@ -127,6 +127,7 @@ Result<Sequence> Core::sync_in_turn() {
     return std::unexpected(std::move(why));
   };
   if (auto done = sync_channel_file(); !done) return failed(done.error());
+  remove_condemned();
   if (auto done = seal_pending(); !done) return failed(done.error());
   for (const std::shared_ptr<SegmentFile>& file : dirty) {
     // Before the sync: a write from here on makes the segment dirty again.
@@ -162,6 +163,7 @@ void Core::note_synced(Sequence end) {
     });
     for (const auto& file : dirty) file->dirty = false;
     synced_end = std::max(synced_end.load(), end.value());
+    if (!removed_) remove_condemned();
   });
 }
 
@@ -230,21 +232,33 @@ void Core::remove_files(const std::vector<std::shared_ptr<SegmentFile>>& files,
                         std::chrono::milliseconds delay) {
   sync_turn_.with([&] {
     if (removed_) return;
+    for (const auto& file : files) condemned_.push_back({file->base, delay});
     // The start first: a power cut must never leave a log that begins before its first file.
     channel_dirty = true;
     if (auto synced = sync_channel_file(); !synced) {
-      if (!removed_) fail_for_good(std::move(synced.error()));
+      if (removed_) return;
+      if (!is_out_of_handles(synced.error())) {
+        fail_for_good(std::move(synced.error()));
+        return;
+      }
+      channel_dirty = true;  // they go with the next sync or trim
       return;
     }
-    for (const std::shared_ptr<SegmentFile>& file : files) {
-      if (delay.count() > 0) remove_later(segment_name(file->base), store().clock.now() + delay);
-      for (const std::string& name : {segment_name(file->base), index_name(file->base)}) {
-        if (auto gone = store().files.remove(path(name)); !gone) {
-          logger("log").warn("Could not remove a trimmed segment. why=\"{}\"", gone.error().detail);
-        }
+    remove_condemned();
+  });
+}
+
+void Core::remove_condemned() {
+  for (const Condemned& segment : std::exchange(condemned_, {})) {
+    if (segment.delay.count() > 0) {
+      remove_later(segment_name(segment.base), store().clock.now() + segment.delay);
+    }
+    for (const std::string& name : {segment_name(segment.base), index_name(segment.base)}) {
+      if (auto gone = store().files.remove(path(name)); !gone) {
+        logger("log").warn("Could not remove a trimmed segment. why=\"{}\"", gone.error().detail);
       }
     }
-  });
+  }
 }
 
 /// Renames the file out of the channel's directory, whose names are soon somebody else's when a

@@ -145,7 +145,12 @@ class Core : public std::enable_shared_from_this<Core> {
     std::uint32_t next_ordinal = 0;
     Error why;
   };
+  struct Condemned {
+    Sequence base;
+    std::chrono::milliseconds delay;
+  };
   Result<Sequence> sync_in_turn();
+  void remove_condemned();
   void remove_later(const std::string& name, Time due);
   [[nodiscard]] bool is_dropped(const SegmentFile& file);
   Result<void> seal_pending();
@@ -164,7 +169,11 @@ class Core : public std::enable_shared_from_this<Core> {
   Leaf<Shared> shared_;
   Turn sync_turn_;              // held by helpers over all they change in the channel's directory
   Sequence checkpoint_upto_{1};  // in the turn: of the newest checkpoint written
+  std::vector<Condemned> condemned_;  // in the turn: trimmed, go once the start is synced
 };
+
+/// Nothing was done and nothing is lost: the next attempt may go through.
+[[nodiscard]] bool is_out_of_handles(const Error& error);
 
 /// A name nothing else in .removed or .stray has; short, whatever the topic's name.
 [[nodiscard]] std::string unique_name(StoreContext& context, const ChannelId& id);

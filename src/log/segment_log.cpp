@@ -238,8 +238,9 @@ Result<Appended> SegmentLog::trim(Sequence new_start) {
       !done) {
     // The older slot still says where the log starts; an unfinished write to the other one is told
     // by its checksum.
-    return is_full(done.error()) ? std::unexpected(std::move(done.error()))
-                                 : std::unexpected(core_->fail_for_good(std::move(done.error())));
+    return is_full(done.error()) || is_out_of_handles(done.error())
+               ? std::unexpected(std::move(done.error()))
+               : std::unexpected(core_->fail_for_good(std::move(done.error())));
   }
   ++generation_;
   start_ = new_start;

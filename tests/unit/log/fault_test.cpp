@@ -381,6 +381,37 @@ TEST(Faults, RunningOutOfDescriptorsIsNotFinal) {
   EXPECT_TRUE(world.append(*partitions[2]));  // handles were given back and it was tried again
 }
 
+TEST(Faults, ATrimThatRunsOutOfHandlesHarmsNothingAndIsFinishedLater) {
+  for (const bool by_trim : {false, true}) {
+    World world;
+    world.options.segment_bytes = static_cast<std::int64_t>(make_batch({}).size());
+    auto partition = world.open();
+    for (int i = 0; i < 5; ++i) ASSERT_TRUE(world.append(*partition));
+    ASSERT_TRUE(partition->log().sync());
+    world.helpers.run();
+    const auto first_files = [&] {
+      return std::pair(world.disk.content(world.path("00000000000000000000.log")).has_value(),
+                       world.disk.content(world.path("00000000000000000000.kindex")).has_value());
+    };
+    const Disk::Fault no_handles{.at = 0, .kinds = Disk::kOpen, .error = EMFILE, .sticky = true};
+    world.disk.fail(no_handles);
+    EXPECT_FALSE(partition->trim(Offset(2)));
+    world.disk.clear_faults();
+    ASSERT_TRUE(partition->trim(Offset(2)));
+    world.disk.fail(no_handles);
+    world.helpers.run();
+    EXPECT_EQ(first_files(), std::pair(true, true)) << "before the start is durable nothing goes";
+    world.disk.clear_faults();
+    ASSERT_TRUE(world.append(*partition));
+    if (by_trim)
+      ASSERT_TRUE(partition->trim(Offset(3)));
+    else
+      ASSERT_TRUE(partition->log().sync());
+    world.helpers.run();
+    EXPECT_EQ(first_files(), std::pair(false, false));
+  }
+}
+
 TEST(Faults, AnUnreadableDiskIsAnErrorOfTheReadAlone) {
   World world;
   auto partition = world.open();
