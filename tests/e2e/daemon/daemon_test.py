@@ -4,6 +4,7 @@
     daemon_test.py KANALD [-k SUBSTRING]     KANAL_TEST_CYCLES=20000 for the long form of the leak test
 """
 import contextlib
+import itertools
 import os
 import pathlib
 import re
@@ -52,6 +53,14 @@ def produce(correlation_id, topic, acks):
     name = topic.encode()
     return request(0, 3, correlation_id, struct.pack(">hhii", -1, acks, 1000, 1) + struct.pack(">h", len(name)) + name
                    + struct.pack(">iii", 1, 0, 0))
+
+
+def alter_broker(correlation_id, node, name, value):
+    """IncrementalAlterConfigs v0 of one broker: sets a config, or removes it for None."""
+    name, node = name.encode(), node.encode()
+    text = struct.pack(">h", -1) if value is None else struct.pack(">h", len(value)) + value.encode()
+    return request(44, 0, correlation_id, struct.pack(">ibh", 1, 4, len(node)) + node + struct.pack(">ih", 1, len(name))
+                   + name + struct.pack(">b", 1 if value is None else 0) + text + b"\0")
 
 
 class Client:
@@ -439,6 +448,39 @@ class Limits(DaemonTest):
             two.call(api_versions(1))
             with broker.connect() as three:
                 self.assertTrue(three.closed())
+
+    def test_connections_per_address_change_while_running(self):
+        broker = self.start("--set", "node.id=7", "--set", "kafka.max.connections.per.ip=3")
+        clients = [broker.connect() for _ in range(3)]
+        numbers = itertools.count(10)
+
+        def alter(name, value):
+            number = next(numbers)
+            answered, body = clients[0].call(alter_broker(number, "7", name, value))
+            self.assertEqual((answered, struct.unpack_from(">h", body, 8)[0]), (number, 0), body)
+
+        def another_is_admitted():
+            with broker.connect() as client, contextlib.suppress(EOFError, ConnectionError):
+                return client.call(api_versions(2))[0] == 2
+            return False
+        for client in clients:
+            client.call(api_versions(1))
+        self.assertFalse(another_is_admitted())
+        alter("max.connections.per.ip", "4")
+        self.assertTrue(eventually(another_is_admitted))
+        alter("max.connections.per.ip", "1")
+        self.assertFalse(another_is_admitted())
+        for client in clients:  # those that are there stay
+            self.assertEqual(client.call(api_versions(3))[0], 3)
+        alter("max.connections.per.ip.overrides", "127.0.0.1:9")
+        self.assertTrue(eventually(another_is_admitted))
+        alter("max.connections.per.ip.overrides", None)
+        self.assertFalse(another_is_admitted())
+        alter("max.connections.per.ip", None)  # the start-up file's again
+        clients.pop().socket.close()
+        self.assertTrue(eventually(another_is_admitted))
+        for client in clients:
+            client.socket.close()
 
     def test_over_max_connections_clients_wait(self):
         broker = self.start("--set", "kafka.max.connections=3")
