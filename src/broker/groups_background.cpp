@@ -118,8 +118,12 @@ void Groups::State::on_timer(const GroupSlotPtr& slot, Time due_by_clock) {
   stalls.ran(due_by_clock);
   const bool due = slot->live.with([&](LiveGroup& live) {
     live.due.reset();
-    if (live.status == Status::kUsable) live.due = live.machine->next_deadline();
-    return live.due && *live.due <= stalls.now();
+    if (live.status != Status::kUsable) return false;
+    const Time now = stalls.now();
+    live.due = live.machine->next_deadline();
+    // Heartbeats have moved most deadlines on: a barrier is for those that are left.
+    if (live.due && *live.due <= now) live.due = live.machine->tighten_deadline();
+    return live.due && *live.due <= now;
   });
   // Until the barrier is through `due` stays set, so that nobody arms the group for the same again.
   if (due)

@@ -151,6 +151,8 @@ class Group {
 
   /// When PassTime is due at the latest; a lower bound, cheap to ask. Nothing: nobody waits.
   [[nodiscard]] std::optional<Time> next_deadline() const noexcept;
+  /// The same, exact: corrects what next_deadline() says. Looks at every member.
+  std::optional<Time> tighten_deadline() noexcept;
   /// The group does not exist (nothing stored, nobody here): the driver drops the object.
   [[nodiscard]] bool vacant() const noexcept;
 

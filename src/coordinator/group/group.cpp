@@ -371,6 +371,11 @@ std::optional<Time> Group::next_deadline() const noexcept {
   return state_->membership->next_deadline();
 }
 
+std::optional<Time> Group::tighten_deadline() noexcept {
+  if (state_->membership) state_->membership->tighten_deadline();
+  return next_deadline();
+}
+
 bool Group::vacant() const noexcept {
   return !state_->exists && state_->stores_nothing();
 }

@@ -52,6 +52,7 @@ class Membership {
   /// Since when the state is what it is, by the wall clock; kNoTimestamp if not known.
   [[nodiscard]] Timestamp since() const noexcept { return since_; }
   [[nodiscard]] Time next_deadline() const noexcept { return next_; }
+  void tighten_deadline() noexcept { next_ = earliest_deadline(); }
 
   void describe(wire::DescribeGroupsResponse::Group& into) const;
   /// What is stored of it now.

@@ -85,5 +85,30 @@ TEST_F(GroupsBackground, ABrokerThatStopsReadsNothingAnew) {
   EXPECT_EQ(lines.with("could not be read"), 0U) << lines.text();
 }
 
+// Deadlines
+
+TEST_F(GroupsBackground, AMemberThatSendsHeartbeatsCausesNoBarrier) {
+  // A group whose deadlines are the second thread's: the first one ticks.
+  Asked* member = nullptr;
+  for (int i = 0; !threads[1]->next_timer(); ++i) member = stable("g" + std::to_string(i)).at(0);
+  pass(250ms);  // away from the ticks
+  for (int i = 0; i < 5; ++i) {  // until nothing else is left
+    EXPECT_EQ(heartbeat(*member), ErrorCode::NONE);
+    pass(6s);
+  }
+  EXPECT_EQ(heartbeat(*member), ErrorCode::NONE);
+  const auto due = threads[1]->next_timer();
+  ASSERT_TRUE(due);
+  ASSERT_LT(*due, clock.now() + 10s) << "it was set before the latest heartbeat";
+  pass(*due - clock.now() - 1ns);
+  clock.advance_to(*due);
+  (void)threads[1]->poll();
+  EXPECT_FALSE(threads[0]->poll()) << "asked to read what is there, though nobody is late";
+  EXPECT_GT(threads[1]->next_timer(), due);
+  settle();
+  pass(11s);
+  EXPECT_EQ(heartbeat(*member), ErrorCode::UNKNOWN_MEMBER_ID);
+}
+
 }  // namespace
 }  // namespace kanal::broker::test

@@ -174,6 +174,20 @@ TEST(GroupHeartbeat, CostsNoTimer) {
   EXPECT_EQ(live.heartbeat({.member = id}), NONE);
 }
 
+TEST(GroupHeartbeat, TheDeadlineIsExactOnceTightened) {
+  LiveGroup live;
+  const auto members = live.stable(2, {.session = seconds{45}});
+  live.skip(seconds{30});
+  ASSERT_EQ(live.heartbeat({.member = members[0]}), NONE);
+  live.skip(seconds{5});
+  ASSERT_EQ(live.heartbeat({.member = members[1]}), NONE);
+  EXPECT_LT(live.group().next_deadline(), live.now() + seconds{40});
+  EXPECT_EQ(live.group().tighten_deadline(), live.now() + seconds{40});
+  EXPECT_EQ(live.group().next_deadline(), live.now() + seconds{40});
+  LiveGroup nobody;
+  EXPECT_EQ(nobody.group().tighten_deadline(), std::nullopt);
+}
+
 TEST(GroupHeartbeat, AGroupWithoutMembersWaitsForNothing) {
   LiveGroup live;
   EXPECT_EQ(live.group().next_deadline(), std::nullopt);
