@@ -62,25 +62,30 @@ bool Retention::advance() {
     removals_.pop_front();
   }
   if (!removals_.empty()) return false;
-  if (!looked_) {
-    if (!look()) return false;
-    looked_ = true;
+  const std::uint64_t limit = stage_.config()->node.retention_total_bytes;
+  if (phase_ == Phase::kLook) {
+    if (!walk(&Retention::check)) return false;
+    phase_ = Phase::kCollect;
     if (!removals_.empty()) return false;
   }
-  if (!limited_) {  // now that what goes anyway is gone
-    limited_ = true;
-    const std::uint64_t limit = stage_.config()->node.retention_total_bytes;
-    if (limit > 0 && total_ > limit) plan_limit(limit);
+  if (phase_ == Phase::kCollect && limit > 0 && total_ > limit) {  // without what goes anyway
+    if (!walk(&Retention::collect)) return false;
+    phase_ = Phase::kLimit;
+    return false;
+  }
+  if (phase_ == Phase::kLimit) {
+    if (limit > 0) hold(limit);
+    all_ = {};
+    phase_ = Phase::kDone;
     if (!removals_.empty()) return false;
   }
-  looked_ = limited_ = false;
-  topic_.clear();
-  partition_ = 0;
+  phase_ = Phase::kLook;
   total_ = 0;
+  told_future_ = std::exchange(seen_future_, {});
   return true;
 }
 
-bool Retention::look() {
+bool Retention::walk(Visit visit) {
   const Time until = stage_.clock.now() + kSlice;
   std::size_t looks = 0;
   bool done = true;
@@ -88,17 +93,21 @@ bool Retention::look() {
     if (topic->name() != topic_) {
       topic_ = topic->name();
       partition_ = 0;
+      ++topics_;
     }
     while (partition_ < topic->partitions.size()) {
       if (looks++ == kLooks || removals_.size() >= kRemovals || stage_.clock.now() > until) {
         done = false;
         return false;
       }
-      check(*topic, topic->partitions[partition_++]);
+      (this->*visit)(*topic, topic->partitions[partition_++]);
     }
     return true;
   });
-  return done;
+  if (!done) return false;
+  topic_.clear();
+  partition_ = topics_ = 0;
+  return true;
 }
 
 void Retention::check(const Topic& topic, const std::shared_ptr<Partition>& partition) {
@@ -120,40 +129,37 @@ void Retention::check(const Topic& topic, const std::shared_ptr<Partition>& part
 }
 
 void Retention::note_future(const Partition& partition, const log::Expired& found) {
-  const auto [at, fresh] = future_.try_emplace(partition.handle().value(), found.start);
-  if (!fresh && std::exchange(at->second, found.start) == found.start) return;
+  const std::uint32_t handle = partition.handle().value();
+  seen_future_[handle] = found.start;
+  const auto told = told_future_.find(handle);
+  if (told != told_future_.end() && told->second == found.start) return;
   logger("broker").warn(
       "A segment has a timestamp in the future: by time it and all behind it stay until the clock "
       "is past it. channel={} segment={}",
       partition.id().name, to_offset(found.start).value());
 }
 
-void Retention::plan_limit(std::uint64_t limit) {
-  std::vector<log::LogFacts> logs;
-  std::vector<std::shared_ptr<Partition>> partitions;
-  std::uint64_t exempt = 0;
-  std::size_t number = 0;
-  stage_.topics()->for_each([&](const TopicPtr& topic) {
-    ++number;
-    for (const auto& partition : topic->partitions) {
-      auto facts = partition->with_log([](log::Partition& log) { return log.facts(); });
-      if (!facts || facts->segments.empty()) continue;
-      if (topic->config().cleanup_delete) {
-        facts->topic = number;
-        logs.push_back(std::move(*facts));
-        partitions.push_back(partition);
-      } else {
-        for (const auto& segment : facts->segments) exempt += segment.bytes;
-      }
-    }
-  });
-  const auto counts = log::over_limit(logs, limit - std::min(limit, exempt));
+void Retention::collect(const Topic& topic, const std::shared_ptr<Partition>& partition) {
+  auto facts = partition->with_log([](log::Partition& log) { return log.facts(); });
+  if (!facts || facts->segments.empty()) return;
+  if (topic.config().cleanup_delete) {
+    facts->topic = topics_;
+    all_.logs.push_back(std::move(*facts));
+    all_.partitions.push_back(partition);
+  } else {
+    for (const auto& segment : facts->segments) all_.exempt += segment.bytes;
+  }
+}
+
+void Retention::hold(std::uint64_t limit) {
+  const auto& logs = all_.logs;
+  const auto counts = log::over_limit(logs, limit - std::min(limit, all_.exempt));
   std::uint64_t removed = 0;
   for (std::size_t i = 0; i < logs.size(); ++i) {
     if (counts[i] == 0) continue;
     std::uint64_t bytes = 0;
     for (std::size_t j = 0; j < counts[i]; ++j) bytes += logs[i].segments[j].bytes;
-    removals_.push_back({partitions[i], counts[i], bytes,
+    removals_.push_back({all_.partitions[i], counts[i], bytes,
                          to_offset(logs[i].segments[counts[i]].base), "log.retention.total.bytes"});
     removed += bytes;
   }

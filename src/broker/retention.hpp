@@ -21,6 +21,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 namespace kanal::broker {
 
@@ -49,10 +50,12 @@ class Retention {
   void tidy();
   void slice();
   bool advance();
-  bool look();  // false: the slice is over
+  using Visit = void (Retention::*)(const Topic&, const std::shared_ptr<Partition>&);
+  bool walk(Visit visit);  // over all partitions; false: the slice is over
   void check(const Topic& topic, const std::shared_ptr<Partition>& partition);
   void note_future(const Partition& partition, const log::Expired& found);
-  void plan_limit(std::uint64_t limit);
+  void collect(const Topic& topic, const std::shared_ptr<Partition>& partition);
+  void hold(std::uint64_t limit);
   void remove(const Removal& removal);
 
   const Stage stage_;
@@ -61,13 +64,22 @@ class Retention {
 
   std::mutex mutex_;  // held over a slice
   bool stopped_ = false;
-  std::string topic_;  // where the round is
+  enum class Phase { kLook, kCollect, kLimit, kDone };
+  Phase phase_ = Phase::kLook;
+  std::string topic_;  // where the walk is
   std::size_t partition_ = 0;
-  bool looked_ = false;   // at every partition
-  bool limited_ = false;  // the limit for all logs was looked at
+  std::size_t topics_ = 0;  // met in this walk
   std::uint64_t total_ = 0;
+  struct All {  // for the limit; facts of a little while ago, which a trim bears
+    std::vector<log::LogFacts> logs;
+    std::vector<std::shared_ptr<Partition>> partitions;  // theirs
+    std::uint64_t exempt = 0;                            // bytes of topics that do not delete
+  };
+  All all_;
   std::deque<Removal> removals_;
-  std::unordered_map<std::uint32_t, Sequence> future_;  // told already: handle, base of the segment
+  using Future = std::unordered_map<std::uint32_t, Sequence>;  // handle, base of the segment
+  Future told_future_;                                         // in the last round
+  Future seen_future_;                                         // in this one
 };
 
 }  // namespace kanal::broker

@@ -1,6 +1,7 @@
 // Retention as the broker runs it: when, on which topics, and that all who ask see the same start.
 #include "group_world.hpp"
 
+#include "support/log_lines.hpp"
 #include "unit/log/world.hpp"
 
 namespace kanal::broker::test {
@@ -234,6 +235,63 @@ TEST_F(RetentionTest, TheLimitForAllLogsTakesFromTheFullestTopic) {
   EXPECT_EQ(first("forever"), 0);
   EXPECT_EQ(first("large", 0), 3);
   EXPECT_EQ(first("small"), 1);
+}
+
+TEST_F(RetentionTest, TheLimitForAllLogsIsHeldInSlicesToo) {
+  constexpr int kPartitions = 1000;
+  coordinator::NodeOptions node;
+  node.retention_total_bytes = kPartitions * kBatch;
+  restart_with(node);
+  make("many", {}, kPartitions);
+  for (int i = 0; i < kPartitions; ++i) append("many", {}, i);
+  pass(2 * kInterval);
+  const auto round = [&] {
+    std::size_t slices = 0;
+    for (Duration passed{}; passed < kInterval; passed += 1s) {
+      helpers.paused = true;
+      pass(1s);
+      helpers.paused = false;
+      while (helpers.run_one()) ++slices;
+    }
+    return slices;
+  };
+  const std::size_t below = round();
+  for (int i = 0; i < kPartitions; i += 100) append("many", {}, i);
+  EXPECT_GE(round(), below + kPartitions / 256 + 1) << "not all of it in one piece";
+  for (int i = 0; i < kPartitions; ++i) EXPECT_EQ(first("many", i), i % 100 == 0 ? 1 : 0) << i;
+}
+
+TEST_F(RetentionTest, ATopicDeletedWhileTheLimitIsHeldHarmsNothing) {
+  coordinator::NodeOptions node;
+  node.retention_total_bytes = 1;
+  restart_with(node);
+  make("kept", {}, 600);
+  for (int i = 0; i < 2; ++i) append("kept", {}, 599);
+  make("many", {}, 600);
+  for (int i = 0; i < 600; i += 100) {
+    append("many", {}, i);
+    append("many", {}, i);
+  }
+  helpers.paused = true;
+  pass(kInterval + 1s);
+  helpers.paused = false;
+  for (int i = 0; i < 9; ++i) helpers.run_one();  // the round is between its looks
+  remove("many");
+  pass(2 * kInterval);
+  EXPECT_EQ(first("kept", 599), 1);
+}
+
+TEST_F(RetentionTest, AFutureTimestampIsToldOncePerSegmentNotAtEveryCheck) {
+  make("t", {{"retention.ms", "1000"}});
+  append("t", {.timestamp = clock.wall().value() + 3'600'000});
+  const kanal::test::LogLines lines("broker");
+  pass(5 * kInterval);
+  EXPECT_EQ(lines.with("timestamp in the future"), 1U) << lines.text();
+  configure("t", "retention.ms", "-1");
+  pass(2 * kInterval);
+  configure("t", "retention.ms", "1000");
+  pass(3 * kInterval);
+  EXPECT_EQ(lines.with("timestamp in the future"), 2U) << lines.text();
 }
 
 TEST_F(RetentionTest, AfterTheStopNothingIsTouched) {
