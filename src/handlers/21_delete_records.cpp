@@ -22,7 +22,7 @@ using broker::Context;
 using Request = wire::DeleteRecordsRequest;
 using Response = wire::DeleteRecordsResponse;
 
-/// Blocks: the new start is made durable.
+/// Blocks: the new start is written before it is answered, and so outlives kill -9.
 Result<Offset> trim(broker::Partition& partition, Offset asked) {
   const auto ask = [&] {
     return partition.with_log([](log::Partition& log) { return log.watermarks(); });
