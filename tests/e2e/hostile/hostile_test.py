@@ -239,7 +239,7 @@ class MutatedFrames(HostileTest):
 
         def settle():
             attacker.leave_all()
-            eventually(lambda: broker.descriptors() <= descriptors, 5)
+            eventually(lambda: broker.descriptors() <= descriptors, 60)
         descriptors, threads = broker.descriptors() + 8, broker.threads()
         if broker.is_sanitized():  # its shadow of a single large frame stays: all of them once before
             before_all = Attacker(broker.host(), attacker.requests, seed=1)
