@@ -32,6 +32,7 @@ Error check_topic(const Context& context, std::string_view name, const broker::T
   return {ErrorCode::NONE, ""};
 }
 
+/// Under the partition's lock: in no order yet.
 std::vector<Active> active_producers(log::Partition& log) {
   std::vector<Active> all;
   for (const auto& [id, producer] : log.producers().producers()) {
@@ -44,7 +45,6 @@ std::vector<Active> active_producers(log::Partition& log) {
     active.last_sequence = last.last_sequence;
     active.last_timestamp = last.timestamp;
   }
-  std::ranges::sort(all, {}, &Active::producer_id);
   return all;
 }
 
@@ -55,10 +55,12 @@ void describe(const broker::Topic& topic, Described& answer) {
     return;
   }
   auto active = partition->with_log(active_producers);
-  if (active)
-    answer.active_producers = std::move(*active);
-  else
+  if (!active) {
     answer.error_code = active.error().code;
+    return;
+  }
+  std::ranges::sort(*active, {}, &Active::producer_id);
+  answer.active_producers = std::move(*active);
 }
 
 }  // namespace
