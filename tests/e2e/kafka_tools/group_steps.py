@@ -31,6 +31,7 @@ class GroupSteps(GroupTools):
         self.fill()
         self.active_group()
         self.rebalancing_group()
+        self.lagging_group()
         self.listing()
         self.describe_quiet()
         self.reset_by_every_option()
@@ -114,6 +115,34 @@ class GroupSteps(GroupTools):
                                                           "PreparingRebalance"))
                 first.process.send_signal(signal.SIGCONT)
                 first.assigned(2)
+
+    def lagging_group(self):
+        """Members that read but do not commit: the lag is from what was set before they came."""
+        self.tools.create("grp.lag", 3)
+        for partition in range(3):
+            self.send("grp.lag", partition, range(10 * partition + 10))
+        self.tools.create("grp.more", 1)
+        describe = ("--describe", "--group", "g.lag")
+        for name, offset, topic in (("some", 4, "grp.lag:0,1"), ("more", 0, "grp.more")):
+            self.same(f"lag-set-{name}", self.groups(*RESET, "g.lag", "--topic", topic,
+                                                     "--to-offset", offset, "--execute"))
+        quiet = "enable.auto.offset.store=false"  # kcat commits what is stored, whatever else it is told
+        with self.member("g.lag", "grp.lag", "client.id=one", quiet) as first, \
+                self.member("g.lag", "grp.lag", "client.id=two", quiet) as second:
+            first.assigned()
+            second.assigned()
+            self.stable("g.lag")
+            self.same("lag", self.groups(*describe))
+            self.same("lag-verbose", self.groups(*describe, "--offsets", "--verbose"))
+            self.send("grp.lag", 0, range(5))
+            self.send("grp.lag", 2, range(7))
+            self.send("grp.more", 0, range(2))
+            self.same("lag-grown", self.groups(*describe))
+            self.run("topics", "--delete", "--topic", "grp.more")
+            self.tools.settle()
+            self.same("lag-topic-deleted", self.groups(*describe))
+        until(lambda: " Empty " in self.groups(*describe, "--state").out, "end of the members")
+        self.same("lag-deleted", self.groups("--delete", "--group", "g.lag"))
 
     def listing(self):
         for name, *arguments in (
