@@ -58,6 +58,10 @@ class Kanald(brokers.Kanald):
         """ASan reserves terabytes of addresses; its quarantine and redzones are not the daemon's."""
         return self.status("VmSize") > 1 << 30
 
+    def is_under_thread_sanitizer(self):
+        """A race in RocksDB, though suppressed, makes it read the program's debug information: 60 MiB."""
+        return "libtsan" in pathlib.Path(f"/proc/{self.pid}/maps").read_text()
+
     def cpu_seconds(self):
         fields = pathlib.Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
@@ -255,7 +259,8 @@ class MutatedFrames(HostileTest):
         grown = broker.resident() - before
         print(f"{FRAMES} frames: {before // MIB} MiB before, {grown / MIB:+.1f} MiB after, "
               f"{broker.cpu_seconds() - cpu:.1f} s of CPU; {attacker.by_maker}", flush=True)
-        self.assertLess(grown, 16 * MIB)
+        if not broker.is_under_thread_sanitizer():
+            self.assertLess(grown, 16 * MIB)
         self.assertLessEqual(broker.descriptors(), descriptors)
         self.assertEqual(broker.threads(), threads)
         log = self.assert_stops_well(broker)
