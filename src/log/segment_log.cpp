@@ -245,6 +245,11 @@ Result<Appended> SegmentLog::trim(Sequence new_start) {
   ++generation_;
   start_ = new_start;
   core_->channel_dirty = true;
+  core_->store().channels.with([&](OpenChannels& channels) {
+    // What stop() is to write has the old start: the next one has to look at the files.
+    if (const auto kept = channels.kept.find(core_->id().name); kept != channels.kept.end())
+      kept->second.clean = false;
+  });
   std::vector<std::shared_ptr<SegmentFile>> gone;
   // Not an empty one: its file is the next append's, which must not be removed from under it.
   while (!segments_.empty() && segments_.front().end <= start_ && segments_.front().size > 0) {
@@ -309,7 +314,8 @@ Result<void> SegmentLog::checkpoint(const Checkpoint& checkpoint) {
   StoreContext& store = core_->store();
   const bool kept = store.channels.with([&](OpenChannels& channels) {
     if (!channels.stopping) return false;
-    channels.kept.insert_or_assign(core_->id().name, SavedChannel{core_->id(), true, checkpoint});
+    const bool clean = layout->generation == generation_;  // else trimmed meanwhile
+    channels.kept.insert_or_assign(core_->id().name, SavedChannel{core_->id(), clean, checkpoint});
     return true;
   });
   if (kept) return core_->usable();  // stop() syncs all channels together

@@ -11,6 +11,7 @@
 #include "kanal/log/channel_log.hpp"
 #include "kanal/records/batch.hpp"
 
+#include <atomic>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -125,7 +126,7 @@ class SegmentLog final : public ChannelLog {
   Sequence hold_until_{1};       // staged for a sync before configure() asked for none
   Sequence committed_floor_{1};  // committed without a sync before configure() asked for one
   std::uint64_t bytes_ = 0;
-  std::uint64_t generation_ = 0;
+  std::atomic<std::uint64_t> generation_ = 0;  // changed under the lock, read without
   LeaderEpoch last_epoch_{-1};
   bool created_ = false;
 };

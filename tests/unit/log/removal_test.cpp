@@ -143,5 +143,32 @@ TEST_F(MadeAgain, ACheckpointTakenEarlierDoesNotReplaceALaterOne) {
   EXPECT_EQ(files.disk.content(world.path("checkpoint")), written);
 }
 
+TEST(StartMovedAtTheStop, ATrimBehindTheLastCheckpointIsNotTakenBackByTheNextStart) {
+  for (const bool within : {false, true}) {
+    World world;
+    world.options.segment_bytes = static_cast<std::int64_t>(make_batch({}).size());
+    auto partition = world.open();
+    for (int i = 0; i < 4; ++i) ASSERT_TRUE(world.append(*partition));
+    world.helpers.run();
+    world.store().prepare_stop();
+    const Checkpoint last = partition->checkpoint();
+    if (within) {
+      ASSERT_TRUE(partition->trim(Offset(2)));
+    }
+    ASSERT_TRUE(partition->log().checkpoint(last));
+    if (!within) {
+      ASSERT_TRUE(partition->trim(Offset(2)));
+    }
+    world.helpers.run();
+    ASSERT_TRUE(world.store().stop({}));
+    partition.reset();
+    world.start();
+    partition = world.open();
+    EXPECT_EQ(partition->watermarks().log_start, Offset(2));
+    EXPECT_EQ(read_all(world, *partition, 2), (std::vector<std::int64_t>{2, 3}));
+    EXPECT_TRUE(world.append(*partition));
+  }
+}
+
 }  // namespace
 }  // namespace kanal::log::test
