@@ -5,6 +5,9 @@
 
 #include <algorithm>
 
+#include "facts.hpp"
+#include "kanal/coordinator/broker_config.hpp"
+
 namespace kanal::coordinator {
 namespace {
 
@@ -61,6 +64,55 @@ TEST(DynamicConfig, WhatIsMissingHereIsRefusedAndItsNumbersAreKept) {
   EXPECT_NE(refusal({{"listener.name.plaintext.max.connections", "5"}}), "");
   EXPECT_EQ(refusal({{"remote.log.reader.threads", "12"}}), "");
   EXPECT_EQ(refusal({{"leader.replication.throttled.rate", "1000"}}), "");
+}
+
+/// Something that Kafka would take for this config, other than its default.
+std::string other_value(const ConfigRow& row) {
+  const std::string now = shown_value(row, row.default_value.value_or(""));
+  for (const char* value : {"com.example.Other", "required", "PLAINTEXT://:1", "A:PLAINTEXT"}) {
+    if (check_value(row, value) && shown_value(row, value) != now) return value;
+  }
+  ADD_FAILURE() << row.name << ": no value to try";
+  return {};
+}
+
+/// As docs/dynamic_configs.md lists what asks for something that is missing here.
+bool is_documented_as_missing(std::string_view name) {
+  constexpr std::string_view kNames[] = {"listeners", "listener.security.protocol.map",
+                                         "metric.reporters", "config.providers",
+                                         "principal.builder.class", "cordoned.log.dirs"};
+  return std::ranges::find(kNames, name) != std::end(kNames) || name.starts_with("ssl.") ||
+         name.starts_with("sasl.");
+}
+
+TEST(DynamicConfig, WhatIsMissingHereIsRefusedUnderEachOfKafkasNames) {
+  int words = 0, numbers = 0;
+  for (auto& fact : read_facts("broker-configs.tsv")) {
+    const std::string& name = fact["name"];
+    const ConfigRow* row = find_broker_config(name);
+    ASSERT_NE(row, nullptr) << name;
+    if (!is_dynamic(name)) {
+      const std::string same(row->default_value.value_or("x"));
+      EXPECT_EQ(refusal({{name, same}}), "Cannot update these configs dynamically: [" + name + "]");
+      continue;
+    }
+    if (row->treatment != Treatment::kOwnKey && row->treatment != Treatment::kRefused) continue;
+    if (row->type != ConfigType::kString && row->type != ConfigType::kList &&
+        row->type != ConfigType::kClass && row->type != ConfigType::kPassword) {
+      EXPECT_EQ(refusal({{name, std::string(row->default_value.value())}}), "") << name;
+      ++numbers;
+      continue;
+    }
+    EXPECT_TRUE(is_documented_as_missing(name)) << name;
+    const std::string value = other_value(*row);
+    const std::string text = refusal({{name, value}});
+    EXPECT_NE(text.find(name), std::string::npos) << name << ": " << text;
+    EXPECT_EQ(text.find(value), std::string::npos) << name << " repeats its value";
+    EXPECT_NE(refusal({{"listener.name.plaintext." + name, value}}), "") << name;
+    ++words;
+  }
+  EXPECT_GT(words, 25);
+  EXPECT_GT(numbers, 5);
 }
 
 TEST(DynamicConfig, NamesKafkaDoesNotKnowAreKeptAndShownAsSecrets) {
