@@ -22,7 +22,8 @@ inline constexpr std::string_view kNoteTxnretry = "One node never has to retry t
 inline constexpr std::string_view kNoteTxn = "In force once transactions are served";
 inline constexpr std::string_view kNoteTop =
     "This state is kept in reserved channels, not in a topic";
-inline constexpr std::string_view kNoteGroup = "In force once consumer groups are served";
+inline constexpr std::string_view kNoteGroup =
+    "In force once the group protocol of KIP-848 is served";
 inline constexpr std::string_view kNoteStreams = "In force once streams groups are served";
 inline constexpr std::string_view kNoteCoord =
     "Coordinators work on the I/O threads and write at once";
