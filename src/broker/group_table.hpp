@@ -30,7 +30,7 @@ struct GroupWaiter {
 
 struct LiveGroup {  // under the group's lock
   LiveGroup(const std::string& id, const coordinator::GroupLimits& limits)
-      : machine(std::make_unique<coordinator::Group>(id, limits)) {}
+      : machine(id, limits) {}
 
   enum class Status : std::uint8_t {
     kUsable,
@@ -41,7 +41,7 @@ struct LiveGroup {  // under the group's lock
   bool rebuilding = false;
   bool listed = false;  // among those to be read anew
   std::optional<Time> due;  // group time that a timer is set for, or that a barrier runs for
-  std::unique_ptr<coordinator::Group> machine;
+  coordinator::Group machine;
   coordinator::WaiterId last_waiter = 0;
   std::unordered_map<coordinator::WaiterId, std::shared_ptr<GroupWaiter>> parked;
 };

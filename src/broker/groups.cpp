@@ -41,6 +41,26 @@ ErrorCode error_of(const std::optional<GroupAnswer>& answer, ErrorCode error) {
   return answer || error != ErrorCode::NONE ? error : kUnavailable;
 }
 
+/// Words of a client as a log line may show them: bounded, and on the one line.
+std::string cleaned(std::string_view words) {
+  constexpr std::size_t kMost = 255;  // as many as Kafka's clients send
+  std::string text(words.substr(0, kMost));
+  for (char& c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte >= 0x7F) c = '?';
+  }
+  return text;
+}
+
+/// KIP-800: for people who wonder why a group rebalances.
+void log_reason(std::string_view what, std::string_view group, std::string_view member,
+                std::optional<std::string_view> reason) {
+  spdlog::logger& log = logger("broker");
+  if (!reason || reason->empty() || !log.should_log(spdlog::level::debug)) return;
+  log.debug("A member gives its reason. request={} group={} member={} reason={}", what,
+            cleaned(group), cleaned(member), cleaned(*reason));
+}
+
 PartitionErrors with_each(PartitionErrors errors, std::size_t partitions) {
   if (errors.group != ErrorCode::NONE && errors.partitions.empty())
     errors.partitions.assign(partitions, errors.group);
@@ -56,6 +76,7 @@ Groups::~Groups() = default;
 
 Task<wire::JoinGroupResponse> Groups::join(Context& context, coordinator::JoinCommand command) {
   const wire::JoinGroupRequest& request = *command.request;
+  log_reason("JoinGroup", request.group_id, request.member_id, request.reason);
   const auto waiter = std::make_shared<GroupWaiter>(context.io);
   auto stepped = state_->submit(request.group_id, command, State::IfUnknown::kMake, waiter);
   std::optional<GroupAnswer> answer = std::move(stepped.answer);
@@ -88,6 +109,8 @@ ErrorCode Groups::heartbeat(const wire::HeartbeatRequest& request) {
 }
 
 wire::LeaveGroupResponse Groups::leave(const wire::LeaveGroupRequest& request) {
+  for (const auto& member : request.members)
+    log_reason("LeaveGroup", request.group_id, member.member_id, member.reason);
   auto stepped = state_->submit(request.group_id, coordinator::LeaveCommand{&request},
                                 State::IfUnknown::kAskOnly);
   return answer_or(stepped.answer, stepped.error, wire::LeaveGroupResponse());
@@ -124,9 +147,9 @@ ErrorCode Groups::visit(std::string_view group, const Visitor& visit) const {
   if (slot == nullptr) return ErrorCode::GROUP_ID_NOT_FOUND;
   return slot->live.with([&](LiveGroup& live) {
     if (live.status == Status::kFailed) return kLoading;
-    if (live.status == Status::kDropped || live.machine->vacant())
+    if (live.status == Status::kDropped || live.machine.vacant())
       return ErrorCode::GROUP_ID_NOT_FOUND;
-    visit(*live.machine);
+    visit(live.machine);
     return ErrorCode::NONE;
   });
 }
@@ -135,7 +158,7 @@ void Groups::for_each(const Visitor& visit) const {
   for (std::size_t shard = 0; shard < GroupTable::kShards; ++shard) {
     for (const GroupSlotPtr& slot : state_->table.shard(shard)) {
       slot->live.with([&](LiveGroup& live) {
-        if (live.status != Status::kDropped && !live.machine->vacant()) visit(*live.machine);
+        if (live.status != Status::kDropped && !live.machine.vacant()) visit(live.machine);
       });
     }
   }
@@ -213,9 +236,9 @@ Groups::State::Stepped Groups::State::submit(std::string_view group, What what,
 std::optional<GroupAnswer> Groups::State::step(GroupSlot& slot, LiveGroup& live,
                                                GroupCommand& command, Aftermath& after) {
   command.waiter = ++live.last_waiter;
-  auto effects = live.machine->step(stalls.now(), command);
+  auto effects = live.machine.step(stalls.now(), command);
   if (!effects.records.empty()) {
-    auto stored = store_and_apply(stage.session, reserved::Kind::kOffsets, *live.machine,
+    auto stored = store_and_apply(stage.session, reserved::Kind::kOffsets, live.machine,
                                   effects.records, reserved::Durability::kWritten);
     if (!stored) {
       fail(slot, live, stored.error(), after);
@@ -239,13 +262,13 @@ std::optional<GroupAnswer> Groups::State::step(GroupSlot& slot, LiveGroup& live,
 
 void Groups::State::settle(LiveGroup& live, Aftermath& after) {
   if (live.status != Status::kUsable) return;
-  if (live.machine->vacant() && live.parked.empty()) {
+  if (live.machine.vacant() && live.parked.empty()) {
     live.status = Status::kDropped;
     live.due.reset();
     after.vacant = true;
     return;
   }
-  const std::optional<Time> next = live.machine->next_deadline();
+  const std::optional<Time> next = live.machine.next_deadline();
   if (!next || (live.due && *live.due <= *next)) return;
   live.due = *next;
   after.arm = true;

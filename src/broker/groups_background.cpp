@@ -53,9 +53,11 @@ void Groups::tick() {
   const std::chrono::milliseconds every(state_->stage.config->offsets_retention_check_interval_ms);
   if (now - state_->last_expiry.load() < every) return;
   state_->last_expiry.store(now);
-  state_->sweep([state = state_.get()](const GroupSlotPtr& slot) {
-    state->step_own(slot, coordinator::ExpireOffsetsCommand{});
-  });
+  state_->sweep({.each =
+                     [state = state_.get()](const GroupSlotPtr& slot) {
+                       state->step_own(slot, coordinator::ExpireOffsetsCommand{});
+                     },
+                 .done = {}});
 }
 
 void Groups::forget_deleted_topics() {
@@ -120,9 +122,9 @@ void Groups::State::on_timer(const GroupSlotPtr& slot, Time due_by_clock) {
     live.due.reset();
     if (live.status != Status::kUsable) return false;
     const Time now = stalls.now();
-    live.due = live.machine->next_deadline();
+    live.due = live.machine.next_deadline();
     // Heartbeats have moved most deadlines on: a barrier is for those that are left.
-    if (live.due && *live.due <= now) live.due = live.machine->tighten_deadline();
+    if (live.due && *live.due <= now) live.due = live.machine.tighten_deadline();
     return live.due && *live.due <= now;
   });
   // Until the barrier is through `due` stays set, so that nobody arms the group for the same again.
@@ -138,7 +140,7 @@ void Groups::State::pass_time(const GroupSlotPtr& slot) {
   slot->live.with([&](LiveGroup& live) {
     if (live.status != Status::kUsable) return;
     live.due.reset();
-    const auto next = live.machine->next_deadline();
+    const auto next = live.machine.next_deadline();
     if (next && *next <= stalls.now()) {
       coordinator::GroupCommand command{0, stage.clock.wall(), coordinator::PassTime{}};
       (void)step(*slot, live, command, after);
@@ -159,7 +161,7 @@ Result<void> Groups::State::load(GroupsReport& report) {
       record.key = name.key;
     }
     record.body.assign(body.begin(), body.end());
-    return slot->live.with([&](LiveGroup& live) { return live.machine->apply(record); });
+    return slot->live.with([&](LiveGroup& live) { return live.machine.apply(record); });
   };
   if (auto replayed = stage.session.replay_kind(reserved::Kind::kOffsets, visit); !replayed)
     return replayed;
@@ -172,10 +174,9 @@ Result<void> Groups::State::load(GroupsReport& report) {
 void Groups::State::finish_load(const GroupSlotPtr& slot, GroupsReport& report) {
   Aftermath after;
   slot->live.with([&](LiveGroup& live) {
-    live.machine->loaded(stalls.now());
+    live.machine.loaded(stalls.now());
     settle(live, after);
     ++report.groups;
-    report.records += live.machine->live_records();
   });
   finish(slot, after);
   if (!after.vacant) return forget_missing_topics(slot);
@@ -189,9 +190,9 @@ bool Groups::State::may_rebuild() const {
 }
 
 void Groups::State::rebuild(const GroupSlotPtr& slot) {
-  auto machine = std::make_unique<coordinator::Group>(slot->id, limits);
+  coordinator::Group machine(slot->id, limits);
   const auto visit = [&](const reserved::ReservedName& name, Bytes body) -> Result<void> {
-    return machine->apply({name.key, Buffer(body.begin(), body.end())});
+    return machine.apply({name.key, Buffer(body.begin(), body.end())});
   };
   const auto replayed = stage.session.replay_channel({reserved::Kind::kOffsets, slot->id}, visit);
   Aftermath after;
@@ -199,7 +200,7 @@ void Groups::State::rebuild(const GroupSlotPtr& slot) {
     live.rebuilding = false;
     if (!replayed) return;
     live.machine = std::move(machine);
-    live.machine->loaded(stalls.now());
+    live.machine.loaded(stalls.now());
     live.status = Status::kUsable;
     live.due.reset();
     settle(live, after);
@@ -253,43 +254,44 @@ bool Groups::State::mend(const GroupSlotPtr& slot) {
 
 // Sweeps
 
-void Groups::State::sweep(const Each& each, std::size_t shard) {
-  if (shard == GroupTable::kShards || stopped.load()) return;
-  for (const GroupSlotPtr& slot : table.shard(shard)) each(slot);
-  stage.helpers.post([this, each, shard] { sweep(each, shard + 1); });
+void Groups::State::sweep(const Sweep& task, std::size_t shard) {
+  if (stopped.load()) return;
+  if (shard == GroupTable::kShards) {
+    if (task.done) task.done();
+    return;
+  }
+  for (const GroupSlotPtr& slot : table.shard(shard)) task.each(slot);
+  stage.helpers.post([this, task, shard] { sweep(task, shard + 1); });
 }
 
 void Groups::State::forget() {
-  for (;;) {
-    {
-      const std::lock_guard lock(mutex);
-      if (!std::exchange(forget_again, false)) {
-        forgetting = false;
-        return;
-      }
-    }
-    for (std::size_t shard = 0; shard < GroupTable::kShards; ++shard) {
-      for (const GroupSlotPtr& slot : table.shard(shard)) forget_missing_topics(slot);
+  {
+    const std::lock_guard lock(mutex);
+    if (!std::exchange(forget_again, false)) {
+      forgetting = false;
+      return;
     }
   }
+  sweep({.each = [this](const GroupSlotPtr& slot) { forget_missing_topics(slot); },
+         .done = [this] { forget(); }});
 }
 
 void Groups::State::forget_missing_topics(const GroupSlotPtr& slot) {
-  std::vector<Uuid> missing;
+  std::set<Uuid> missing;
   slot->live.with([&](LiveGroup& live) {
     if (live.status != Status::kUsable) return;
     // Taken under the group's lock: whatever is committed here was found in this picture or in an
     // earlier one.
     const std::shared_ptr<const Topics> topics = stage.topics();
     Uuid last;
-    live.machine->for_each_offset(
+    live.machine.for_each_offset(
         [&](std::string_view, PartitionIndex, const coordinator::CommittedOffset& offset) {
           if (offset.topic_id == last) return;
           last = offset.topic_id;
-          if (topics->find(last) == nullptr) missing.push_back(last);
+          if (topics->find(last) == nullptr) missing.insert(last);
         });
   });
-  for (const Uuid& id : missing) step_own(slot, coordinator::ForgetTopicCommand{id});
+  if (!missing.empty()) step_own(slot, coordinator::ForgetTopicsCommand{std::move(missing)});
 }
 
 }  // namespace kanal::broker

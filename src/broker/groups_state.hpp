@@ -76,9 +76,12 @@ struct Groups::State {
   bool mend(const GroupSlotPtr& slot);
   /// Forgets offsets whose topics are not there any more.
   void forget_missing_topics(const GroupSlotPtr& slot);
-  using Each = std::function<void(const GroupSlotPtr&)>;
+  struct Sweep {
+    std::function<void(const GroupSlotPtr&)> each;
+    std::function<void()> done;  // may be empty; not called if the broker stops meanwhile
+  };
   /// All groups, shard by shard, each shard a task of its own on the helper threads.
-  void sweep(const Each& each, std::size_t shard = 0);
+  void sweep(const Sweep& task, std::size_t shard = 0);
   /// Takes the offsets of deleted topics out of all groups, until nothing was deleted meanwhile.
   void forget();
 

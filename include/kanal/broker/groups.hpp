@@ -31,7 +31,7 @@ struct GroupLag {
 };
 
 struct GroupsReport {  // for the log line of the start
-  std::size_t groups = 0, records = 0;
+  std::size_t groups = 0;
 };
 
 class Groups {

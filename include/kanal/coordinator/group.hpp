@@ -19,6 +19,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -79,23 +80,18 @@ struct DeleteOffsetsCommand {  // OffsetDelete
   std::vector<std::pair<std::string_view, PartitionIndex>> partitions;
 };
 struct DeleteGroupCommand {};
-struct ForgetTopicCommand {  // the topic was deleted
-  Uuid topic_id;
+struct ForgetTopicsCommand {  // the topics were deleted
+  std::set<Uuid> topic_ids;
 };
 struct ExpireOffsetsCommand {};  // Kafka's cleanup round; ends a group that nothing is left of
 struct PassTime {};              // next_deadline() has passed
-/// The broker stops, or the group's channel failed: answers all parked. Only the last step of an
-/// object whose records could not be stored: its session state is ahead of them.
-struct ReleaseWaiters {
-  ErrorCode why = ErrorCode::COORDINATOR_NOT_AVAILABLE;
-};
 
 struct GroupCommand {
-  WaiterId waiter = 0;            // not used by the last four, which get no reply of their own
+  WaiterId waiter = 0;            // not used by the last three, which get no reply of their own
   Timestamp wall = kNoTimestamp;  // commit timestamps, and since when the group is empty
   std::variant<JoinCommand, SyncCommand, HeartbeatCommand, LeaveCommand, CommitCommand,
-               DeleteOffsetsCommand, DeleteGroupCommand, ForgetTopicCommand, ExpireOffsetsCommand,
-               PassTime, ReleaseWaiters>
+               DeleteOffsetsCommand, DeleteGroupCommand, ForgetTopicsCommand, ExpireOffsetsCommand,
+               PassTime>
       what;
 };
 

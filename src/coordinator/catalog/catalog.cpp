@@ -4,6 +4,7 @@
 #include "kanal/base/channel.hpp"
 #include "kanal/base/check.hpp"
 #include "stored.hpp"
+#include "stored_record.hpp"
 
 namespace kanal::coordinator {
 namespace {
@@ -36,10 +37,6 @@ Result<void> check_configured_name(const std::string& name) {
 
 Error damaged_topic(const std::string& name, const Error& cause) {
   return damaged("_KAFKA_CONFIG_." + name, cause);
-}
-
-Error corrupt(std::string detail) {
-  return {.code = ErrorCode::KAFKA_STORAGE_ERROR, .detail = std::move(detail)};
 }
 
 }  // namespace
@@ -178,15 +175,15 @@ Result<void> Catalog::apply(const Record& record) {
   auto decoded = decode_topic(record.body);
   if (!decoded) return std::unexpected(damaged_topic(record.key, decoded.error()));
   if (decoded->name != record.key) {
-    return std::unexpected(
-        damaged_topic(record.key, corrupt("holds a record of topic " + quoted(decoded->name))));
+    const auto cause = corrupt("holds a record of topic " + quoted(decoded->name));
+    return std::unexpected(damaged_topic(record.key, cause.error()));
   }
   const TopicPtr& by_id = current().find(decoded->id);
   const TopicPtr& by_name = current().find(decoded->name);
   if (by_id != by_name) {
-    return std::unexpected(
-        damaged_topic(record.key, corrupt("topic id " + to_string(decoded->id) +
-                                          " does not fit what the catalog already has")));
+    const auto cause = corrupt("topic id " + to_string(decoded->id) +
+                               " does not fit what the catalog already has");
+    return std::unexpected(damaged_topic(record.key, cause.error()));
   }
   decoded->config = config_of(decoded->overlay);
   if (!by_name && has_collision_character(decoded->name)) {

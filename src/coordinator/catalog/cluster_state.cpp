@@ -3,6 +3,7 @@
 #include "kanal/base/check.hpp"
 #include "kanal/coordinator/resource_config.hpp"
 #include "stored.hpp"
+#include "stored_record.hpp"
 
 #include <limits>
 

@@ -1,6 +1,7 @@
 #include "kanal/coordinator/producer_ids.hpp"
 
 #include "stored.hpp"
+#include "stored_record.hpp"
 
 #include <limits>
 

@@ -1,30 +1,17 @@
 #include "stored.hpp"
 
 #include "kanal/base/check.hpp"
-#include "kanal/wire/stored.hpp"
-#include "kanal/wire/writer.hpp"
+#include "stored_record.hpp"
 
 namespace kanal::coordinator {
 namespace {
-
-template <class StoredType>
-Buffer encoded(const StoredType& record) {
-  wire::Writer writer;
-  wire::encode_stored(writer, record);
-  const Bytes bytes = writer.bytes();
-  return {bytes.begin(), bytes.end()};
-}
-
-std::unexpected<Error> corrupt(std::string detail) {
-  return fail(ErrorCode::KAFKA_STORAGE_ERROR, std::move(detail));
-}
 
 template <class StoredType>
 Result<StoredType> decoded(Bytes body) {
   auto record = wire::decode_stored(body);
   if (!record) return std::unexpected(record.error());
   if (auto* expected = std::get_if<StoredType>(&*record)) return std::move(*expected);
-  return corrupt("holds a record of another channel's type");
+  return of_another_channel();
 }
 
 template <class Configs>
@@ -44,7 +31,7 @@ Buffer encode_topic(const TopicEntry& topic) {
   record.created = topic.created;
   record.configs.reserve(topic.overlay.size());
   for (const auto& [name, value] : topic.overlay) record.configs.push_back({name, value});
-  return encoded(record);
+  return encode_record(record);
 }
 
 Result<TopicEntry> decode_topic(Bytes body) {
@@ -65,7 +52,7 @@ Result<TopicEntry> decode_topic(Bytes body) {
 Buffer encode_next_producer_id(ProducerId next) {
   wire::ProducerIdBlockRecord record;
   record.next_block_start = next;
-  return encoded(record);
+  return encode_record(record);
 }
 
 Result<ProducerId> decode_next_producer_id(Bytes body) {
@@ -79,14 +66,14 @@ Buffer encode_cluster(const ClusterFacts& facts) {
   record.cluster_id = facts.cluster_id;
   record.node_id = facts.node;
   record.leader_epoch = facts.leader_epoch;
-  return encoded(record);
+  return encode_record(record);
 }
 
 Buffer encode_configs(const StoredConfigs& configs) {
   const auto fill = [&](auto record) {
     record.configs.reserve(configs.overlay.size());
     for (const auto& [name, value] : configs.overlay) record.configs.push_back({name, value});
-    return encoded(record);
+    return encode_record(record);
   };
   if (configs.type == ConfigResourceType::kBroker) {
     wire::BrokerConfigRecord record;
@@ -128,13 +115,7 @@ Result<std::variant<ClusterFacts, StoredConfigs>> decode_cluster_record(Bytes bo
     return StoredConfigs{ConfigResourceType::kClientMetrics, std::move(metrics->subscription),
                          overlay_of(metrics->configs)};
   }
-  return corrupt("holds a record of another channel's type");
-}
-
-Error damaged(std::string_view channel, const Error& cause) {
-  return {.code = ErrorCode::KAFKA_STORAGE_ERROR,
-          .detail = std::string(channel) + ": " + cause.detail,
-          .os_error = cause.os_error};
+  return of_another_channel();
 }
 
 }  // namespace kanal::coordinator

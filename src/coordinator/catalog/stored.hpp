@@ -27,7 +27,4 @@ struct StoredConfigs {
 [[nodiscard]] Buffer encode_configs(const StoredConfigs& configs);
 [[nodiscard]] Result<std::variant<ClusterFacts, StoredConfigs>> decode_cluster_record(Bytes body);
 
-/// The error of apply(): "_KAFKA_CONFIG_.orders: <what is wrong>".
-[[nodiscard]] Error damaged(std::string_view channel, const Error& cause);
-
 }  // namespace kanal::coordinator

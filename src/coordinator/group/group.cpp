@@ -3,6 +3,8 @@
 #include "kanal/base/check.hpp"
 #include "membership.hpp"
 #include "records.hpp"
+#include "refusals.hpp"
+#include "stored_record.hpp"
 
 namespace kanal::coordinator {
 namespace {
@@ -15,20 +17,6 @@ std::size_t length_of(std::string_view text) {
     if ((byte & 0xC0U) != 0x80U) units += byte >= 0xF0U ? 2 : 1;
   }
   return units;
-}
-
-wire::JoinGroupResponse join_refusal(const wire::JoinGroupRequest& request, ErrorCode error) {
-  wire::JoinGroupResponse response;
-  response.error_code = error;
-  response.member_id = request.member_id;
-  response.protocol_name = std::nullopt;
-  return response;
-}
-
-wire::SyncGroupResponse sync_refusal(ErrorCode error) {
-  wire::SyncGroupResponse response;
-  response.error_code = error;
-  return response;
 }
 
 wire::LeaveGroupResponse nobody_left(const wire::LeaveGroupRequest& request) {
@@ -69,7 +57,7 @@ struct Group::State {
   void delete_offsets(const Turn& turn, const DeleteOffsetsCommand& command);
   [[nodiscard]] ErrorCode check_delete_offsets() const;
   [[nodiscard]] ErrorCode delete_group(const Turn& turn);
-  void forget_topic(const Turn& turn, const Uuid& topic_id);
+  void forget_topics(const Turn& turn, const std::set<Uuid>& topic_ids);
   void expire_offsets(const Turn& turn);
   [[nodiscard]] bool may_expire() const;
   [[nodiscard]] bool expired(Timestamp wall, const CommittedOffset& offset) const;
@@ -102,14 +90,12 @@ Group::Effects Group::step(Time now, const GroupCommand& command) {
     state.delete_offsets(turn, *offsets);
   } else if (std::holds_alternative<DeleteGroupCommand>(command.what)) {
     turn.reply(state.delete_group(turn));
-  } else if (const auto* topic = std::get_if<ForgetTopicCommand>(&command.what)) {
-    state.forget_topic(turn, topic->topic_id);
+  } else if (const auto* topics = std::get_if<ForgetTopicsCommand>(&command.what)) {
+    state.forget_topics(turn, topics->topic_ids);
   } else if (std::holds_alternative<ExpireOffsetsCommand>(command.what)) {
     state.expire_offsets(turn);
   } else if (std::holds_alternative<PassTime>(command.what)) {
     if (state.membership) state.membership->pass_time(turn);
-  } else if (const auto* release = std::get_if<ReleaseWaiters>(&command.what)) {
-    if (state.membership) state.membership->release(turn, release->why);
   }
   return effects;
 }
@@ -117,17 +103,17 @@ Group::Effects Group::step(Time now, const GroupCommand& command) {
 void Group::State::join(const Turn& turn, const JoinCommand& command) {
   const wire::JoinGroupRequest& request = *command.request;
   if (id.empty()) {
-    turn.reply(join_refusal(request, ErrorCode::INVALID_GROUP_ID));
+    turn.reply(join_refusal(request.member_id, ErrorCode::INVALID_GROUP_ID));
     return;
   }
   if (request.session_timeout < limits->min_session_timeout ||
       request.session_timeout > limits->max_session_timeout) {
-    turn.reply(join_refusal(request, ErrorCode::INVALID_SESSION_TIMEOUT));
+    turn.reply(join_refusal(request.member_id, ErrorCode::INVALID_SESSION_TIMEOUT));
     return;
   }
   const bool is_new = !exists;
   if (is_new && !request.member_id.empty()) {
-    turn.reply(join_refusal(request, ErrorCode::UNKNOWN_MEMBER_ID));
+    turn.reply(join_refusal(request.member_id, ErrorCode::UNKNOWN_MEMBER_ID));
     return;
   }
   exists = true;
@@ -246,11 +232,11 @@ void Group::State::end(const Turn& turn) {
   if (!stores_nothing()) turn.effects.records.push_back({id, {}});
 }
 
-void Group::State::forget_topic(const Turn& turn, const Uuid& topic_id) {
+void Group::State::forget_topics(const Turn& turn, const std::set<Uuid>& topic_ids) {
   std::vector<PartitionRef> gone;
   for (const auto& [topic, partitions] : offsets.topics()) {
     for (const auto& [partition, offset] : partitions) {
-      if (offset.topic_id == topic_id) gone.push_back({topic, partition});
+      if (topic_ids.contains(offset.topic_id)) gone.push_back({topic, partition});
     }
   }
   remove(turn, gone);
@@ -313,10 +299,7 @@ Result<void> Group::apply(const Record& record) {
     return {};
   }
   if (auto applied = state_->apply(record.body); !applied) {
-    Error error = applied.error();
-    error.code = ErrorCode::KAFKA_STORAGE_ERROR;
-    error.detail = "_KAFKA_OFFSETS_." + record.key + ": " + error.detail;
-    return std::unexpected(std::move(error));
+    return std::unexpected(damaged("_KAFKA_OFFSETS_." + record.key, applied.error()));
   }
   return {};
 }

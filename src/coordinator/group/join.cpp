@@ -1,6 +1,7 @@
 // JoinGroup: who comes in, in which state, and what it changes.
 #include "kanal/base/check.hpp"
 #include "membership.hpp"
+#include "refusals.hpp"
 
 namespace kanal::coordinator {
 namespace {
@@ -57,14 +58,6 @@ MemberFacts facts_of(const JoinCommand& command) {
   return facts;
 }
 
-wire::JoinGroupResponse refusal(std::string_view member_id, ErrorCode error) {
-  wire::JoinGroupResponse response;
-  response.error_code = error;
-  response.member_id = member_id;
-  response.protocol_name = std::nullopt;
-  return response;
-}
-
 }  // namespace
 
 void Membership::join(const Turn& turn, const JoinCommand& command) {
@@ -72,9 +65,9 @@ void Membership::join(const Turn& turn, const JoinCommand& command) {
   if (!has_room_for(request.member_id)) {
     if (Member* member = members_.find(request.member_id)) remove(turn, *member);
     if (const auto at = pending_.find(request.member_id); at != pending_.end()) pending_.erase(at);
-    turn.reply(refusal({}, ErrorCode::GROUP_MAX_SIZE_REACHED));
+    turn.reply(join_refusal({}, ErrorCode::GROUP_MAX_SIZE_REACHED));
   } else if (!supports(request)) {
-    turn.reply(refusal(request.member_id, ErrorCode::INCONSISTENT_GROUP_PROTOCOL));
+    turn.reply(join_refusal(request.member_id, ErrorCode::INCONSISTENT_GROUP_PROTOCOL));
   } else if (request.member_id.empty()) {
     join_new(turn, command);
   } else {
@@ -126,12 +119,12 @@ void Membership::join_new(const Turn& turn, const JoinCommand& command) {
 void Membership::give_member_id(const Turn& turn, const wire::JoinGroupRequest& request,
                                 std::string id) {
   if (pending_.size() >= kMaxPendingMembers) {
-    turn.reply(refusal({}, ErrorCode::COORDINATOR_NOT_AVAILABLE));
+    turn.reply(join_refusal({}, ErrorCode::COORDINATOR_NOT_AVAILABLE));
     return;
   }
   const Time deadline = turn.now + request.session_timeout;
   wake_by(deadline);
-  turn.reply(refusal(id, ErrorCode::MEMBER_ID_REQUIRED));
+  turn.reply(join_refusal(id, ErrorCode::MEMBER_ID_REQUIRED));
   pending_.insert_or_assign(std::move(id), deadline);
 }
 
@@ -140,7 +133,7 @@ void Membership::join_known(const Turn& turn, const JoinCommand& command) {
   if (pending_.contains(request.member_id)) {
     if (request.group_instance_id) {
       // Only dynamic members are told to come back; Kafka fails on it just so.
-      turn.reply(refusal({}, ErrorCode::UNKNOWN_SERVER_ERROR));
+      turn.reply(join_refusal({}, ErrorCode::UNKNOWN_SERVER_ERROR));
     } else {
       add_member(turn, command, std::string(request.member_id));
     }
@@ -148,7 +141,7 @@ void Membership::join_known(const Turn& turn, const JoinCommand& command) {
   }
   const Checked found = check_member(request.member_id, request.group_instance_id);
   if (found.error != ErrorCode::NONE) {
-    turn.reply(refusal(request.member_id, found.error));
+    turn.reply(join_refusal(request.member_id, found.error));
     return;
   }
   join_again(turn, request, *found.member);
@@ -177,7 +170,7 @@ void Membership::update(const Turn& turn, const wire::JoinGroupRequest& request,
   member.facts.session_timeout = request.session_timeout;
   // The connection of the earlier one is gone, or its client gave up. Kafka lets it hang.
   if (const auto earlier = members_.take_join(member)) {
-    turn.reply_to(*earlier, refusal(member.id, ErrorCode::COORDINATOR_NOT_AVAILABLE));
+    turn.reply_to(*earlier, join_refusal(member.id, ErrorCode::COORDINATOR_NOT_AVAILABLE));
   }
   members_.park_join(member, turn.waiter);
 }
@@ -203,7 +196,7 @@ void Membership::replace_static(const Turn& turn, const JoinCommand& command, Me
   const wire::JoinGroupRequest& request = *command.request;
   const std::optional<std::string> leader_before = leader_;
   if (const auto earlier = members_.take_join(member)) {
-    turn.reply_to(*earlier, refusal(member.id, ErrorCode::FENCED_INSTANCE_ID));
+    turn.reply_to(*earlier, join_refusal(member.id, ErrorCode::FENCED_INSTANCE_ID));
   }
   answer_sync(turn, member, ErrorCode::FENCED_INSTANCE_ID);
   if (is_leader(member)) leader_ = id;

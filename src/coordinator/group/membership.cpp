@@ -2,18 +2,13 @@
 #include "membership.hpp"
 
 #include "kanal/base/check.hpp"
+#include "refusals.hpp"
 #include "subscription.hpp"
 
 namespace kanal::coordinator {
 namespace {
 
 constexpr std::string_view kConsumer = "consumer";
-
-wire::SyncGroupResponse sync_refusal(ErrorCode error) {
-  wire::SyncGroupResponse response;
-  response.error_code = error;
-  return response;
-}
 
 bool contradicts(const std::optional<std::string_view>& asked, std::string_view known) {
   return asked && *asked != known;
@@ -207,19 +202,6 @@ Time Membership::earliest_deadline() const noexcept {
   for (const auto& [id, member] : members_) earliest = std::min(earliest, member.deadline);
   for (const auto& [id, deadline] : pending_) earliest = std::min(earliest, deadline);
   return earliest;
-}
-
-void Membership::release(const Turn& turn, ErrorCode why) {
-  for (auto& [id, member] : members_) {
-    if (const auto waiter = members_.take_join(member)) {
-      wire::JoinGroupResponse response;
-      response.error_code = why;
-      response.member_id = id;
-      response.protocol_name = std::nullopt;
-      turn.reply_to(*waiter, std::move(response));
-    }
-    answer_sync(turn, member, why);
-  }
 }
 
 bool Membership::is_consumer_group() const noexcept {

@@ -40,7 +40,6 @@ class Membership {
   /// NONE: the offsets may be committed. Keeps the member's session.
   [[nodiscard]] ErrorCode check_commit(Time now, const CommitCommand& command);
   void pass_time(const Turn& turn);
-  void release(const Turn& turn, ErrorCode why);
 
   [[nodiscard]] GroupState state() const noexcept { return state_; }
   [[nodiscard]] std::string_view protocol_type() const noexcept { return protocol_type_; }

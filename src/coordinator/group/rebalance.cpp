@@ -3,6 +3,7 @@
 #include "kanal/base/check.hpp"
 #include "membership.hpp"
 #include "records.hpp"
+#include "refusals.hpp"
 
 namespace kanal::coordinator {
 namespace {
@@ -162,10 +163,7 @@ void Membership::expire_session(const Turn& turn, Member& member) {
 
 void Membership::remove(const Turn& turn, Member& member) {
   if (const auto waiter = members_.take_join(member)) {
-    wire::JoinGroupResponse response;
-    response.error_code = ErrorCode::UNKNOWN_MEMBER_ID;
-    response.protocol_name = std::nullopt;
-    turn.reply_to(*waiter, std::move(response));
+    turn.reply_to(*waiter, join_refusal({}, ErrorCode::UNKNOWN_MEMBER_ID));
   }
   answer_sync(turn, member, ErrorCode::UNKNOWN_MEMBER_ID);
   synced(member);

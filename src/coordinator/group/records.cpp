@@ -1,23 +1,11 @@
 #include "records.hpp"
 
-#include "kanal/wire/writer.hpp"
+#include "stored_record.hpp"
 
 #include <set>
 
 namespace kanal::coordinator {
 namespace {
-
-template <class StoredType>
-Buffer encoded(const StoredType& record) {
-  wire::Writer writer;
-  wire::encode_stored(writer, record);
-  const Bytes bytes = writer.bytes();
-  return {bytes.begin(), bytes.end()};
-}
-
-std::unexpected<Error> corrupt(std::string detail) {
-  return fail(ErrorCode::KAFKA_STORAGE_ERROR, std::move(detail));
-}
 
 bool offers(const wire::GroupRecord::Member& member, const std::string& protocol) {
   return std::ranges::any_of(member.protocols,
@@ -49,7 +37,7 @@ Result<void> check(const wire::GroupRecord& record) {
 }  // namespace
 
 Buffer encode_group(const wire::GroupRecord& record) {
-  return encoded(record);
+  return encode_record(record);
 }
 
 Buffer encode_commit(const PartitionRef& partition, const CommittedOffset& offset) {
@@ -62,14 +50,14 @@ Buffer encode_commit(const PartitionRef& partition, const CommittedOffset& offse
   record.metadata = offset.metadata;
   record.committed = offset.committed;
   record.expires = offset.expires.value_or(kNoTimestamp);
-  return encoded(record);
+  return encode_record(record);
 }
 
 Buffer encode_tombstone(const PartitionRef& partition) {
   wire::OffsetTombstoneRecord record;
   record.topic = partition.topic;
   record.partition = partition.partition;
-  return encoded(record);
+  return encode_record(record);
 }
 
 Result<wire::StoredRecord> decode_group_record(Bytes body) {
@@ -83,7 +71,7 @@ Result<wire::StoredRecord> decode_group_record(Bytes body) {
       std::holds_alternative<wire::OffsetTombstoneRecord>(*record)) {
     return record;
   }
-  return corrupt("holds a record of another channel's type");
+  return of_another_channel();
 }
 
 CommittedOffset committed_offset(wire::OffsetCommitRecord& record) {

@@ -85,6 +85,52 @@ TEST_F(GroupsBackground, ABrokerThatStopsReadsNothingAnew) {
   EXPECT_EQ(lines.with("could not be read"), 0U) << lines.text();
 }
 
+// Sweeps
+
+TEST_F(GroupsBackground, TheOffsetsOfDeletedTopicsGoInSlices) {
+  create("t");
+  create("u");
+  create("kept");
+  constexpr std::size_t kGroups = 300;
+  for (std::size_t i = 0; i < kGroups; ++i) {
+    for (const char* topic : {"t", "u", "kept"})
+      EXPECT_EQ(commit("g" + std::to_string(i), topic, 1), ErrorCode::NONE);
+  }
+  const auto offsets = [&] {
+    std::size_t count = 0;
+    groups().for_each([&](const coordinator::Group& group) { count += group.live_records(); });
+    return count;
+  };
+  helpers.paused = true;
+  remove("t");
+  remove("u");
+  helpers.paused = false;
+  std::size_t before = offsets();
+  EXPECT_EQ(before, 3 * kGroups);
+  while (helpers.run_one()) {
+    const std::size_t left = offsets();
+    EXPECT_LT(before - left, kGroups / 2) << "others on this thread wait for so long";
+    before = left;
+  }
+  EXPECT_EQ(before, kGroups);
+  EXPECT_EQ(committed("g0", "kept"), 1);
+}
+
+TEST_F(GroupsBackground, ATopicThatIsDeletedDuringASweepIsForgottenToo) {
+  create("t");
+  create("u");
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_EQ(commit("g" + std::to_string(i), "t", 1), ErrorCode::NONE);
+    EXPECT_EQ(commit("g" + std::to_string(i), "u", 1), ErrorCode::NONE);
+  }
+  helpers.paused = true;
+  remove("t");
+  helpers.paused = false;
+  for (int i = 0; i < 32; ++i) EXPECT_TRUE(helpers.run_one());
+  remove("u");
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(stored("g" + std::to_string(i)), 0U);
+}
+
 // Deadlines
 
 TEST_F(GroupsBackground, AMemberThatSendsHeartbeatsCausesNoBarrier) {
@@ -108,6 +154,34 @@ TEST_F(GroupsBackground, AMemberThatSendsHeartbeatsCausesNoBarrier) {
   settle();
   pass(11s);
   EXPECT_EQ(heartbeat(*member), ErrorCode::UNKNOWN_MEMBER_ID);
+}
+
+// Reasons (KIP-800)
+
+TEST_F(GroupsBackground, TheReasonOfAMemberIsLoggedAtDebugOnOneBoundedLine) {
+  const LogLines lines("broker");
+  const auto leave = [&](std::string_view reason) {
+    wire::LeaveGroupRequest request;
+    request.group_id = "g";
+    auto& member = request.members.emplace_back();
+    member.member_id = "m";
+    if (!reason.empty()) member.reason = reason;
+    EXPECT_EQ(groups().leave(request).members.at(0).error_code, ErrorCode::UNKNOWN_MEMBER_ID);
+  };
+  leave("the consumer is being closed");
+  EXPECT_EQ(lines.with("the consumer is being closed"), 0U) << "nobody asked for it";
+  set_logger_level("broker", "DEBUG");
+  leave("the consumer is being closed");
+  leave("two\nlines\x1b[31m");
+  leave(std::string(255, 'a') + "b");
+  leave("");
+  unset_logger_level("broker");
+  EXPECT_EQ(lines.with("request=LeaveGroup group=g member=m reason=the consumer is being closed"),
+            1U);
+  EXPECT_EQ(lines.with("reason=two?lines?[31m"), 1U) << lines.text();
+  EXPECT_EQ(lines.with("reason=" + std::string(255, 'a')), 1U);
+  EXPECT_EQ(lines.with("ab"), 0U);
+  EXPECT_EQ(lines.with("reason="), 3U);
 }
 
 }  // namespace

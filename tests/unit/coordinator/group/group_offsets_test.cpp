@@ -135,18 +135,35 @@ TEST(GroupOffsets, GoWithTheirTopic) {
   CommitCommand other;
   other.offsets.push_back(to_commit({.topic = "other", .topic_id = 2}));
   (void)live.commit(std::move(other));
-  live.forget_topic(topic_uuid(1));
+  live.forget_topics({topic_uuid(1)});
   EXPECT_EQ(committed(live), nullptr);
   EXPECT_NE(live.group().committed("other", topic_uuid(2), PartitionIndex(0)), nullptr);
-  live.forget_topic(topic_uuid(1));
+  live.forget_topics({topic_uuid(1)});
   EXPECT_TRUE(live.effects().records.empty()) << "nothing left to forget";
   EXPECT_EQ(committed(*live.restarted()), nullptr);
+}
+
+TEST(GroupOffsets, OfSeveralTopicsThatAreGoneGoInOneStep) {
+  LiveGroup live;
+  (void)live.leave(live.stable_alone());
+  CommitCommand all;
+  for (std::uint8_t id = 1; id <= 3; ++id)
+    all.offsets.push_back(to_commit({.topic = "same", .partition = id, .topic_id = id}));
+  (void)live.commit(std::move(all));
+  live.forget_topics({topic_uuid(1), topic_uuid(3), topic_uuid(9)});
+  EXPECT_EQ(live.effects().records.size(), 2U);
+  const auto left = [&](std::int32_t partition) {
+    return live.group().committed("same", Uuid{}, PartitionIndex(partition)) != nullptr;
+  };
+  EXPECT_FALSE(left(1));
+  EXPECT_TRUE(left(2)) << "of another topic that had the name";
+  EXPECT_FALSE(left(3));
 }
 
 TEST(GroupOffsets, AGroupThatHadNothingElseLeavesNoChannelBehind) {
   LiveGroup live;
   (void)live.commit_outside(1);
-  live.forget_topic(topic_uuid(1));
+  live.forget_topics({topic_uuid(1)});
   EXPECT_TRUE(live.stored().empty());
   EXPECT_EQ(live.group().state(), GroupState::kEmpty) << "as in Kafka, until the next round";
   EXPECT_FALSE(live.group().vacant());

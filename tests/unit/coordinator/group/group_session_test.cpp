@@ -361,21 +361,5 @@ TEST(GroupDescribe, ShowsMetadataAndProtocolOfAStableGroupOnly) {
   EXPECT_EQ(live.group().describe().protocol_type, "consumer");
 }
 
-TEST(GroupRelease, AnswersAllWhoWait) {
-  LiveGroup live;
-  const auto members = live.stable(2);
-  const WaiterId join = live.join({.member = members[0]});
-  live.release(COORDINATOR_NOT_AVAILABLE);
-  EXPECT_EQ(live.joined(join).error_code, COORDINATOR_NOT_AVAILABLE);
-  EXPECT_EQ(live.joined(join).member_id, members[0]);
-  Joined other;
-  const WaiterId sync = other.sync({.member = other.follower});
-  other.release(COORDINATOR_LOAD_IN_PROGRESS);
-  EXPECT_EQ(other.synced(sync).error_code, COORDINATOR_LOAD_IN_PROGRESS);
-  LiveGroup nobody;
-  nobody.release(COORDINATOR_NOT_AVAILABLE);
-  EXPECT_TRUE(nobody.effects().replies.empty());
-}
-
 }  // namespace
 }  // namespace kanal::coordinator

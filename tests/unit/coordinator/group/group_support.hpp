@@ -172,9 +172,8 @@ class LiveGroup {
     return answer<PartitionErrors>(run(std::move(command)));
   }
   ErrorCode delete_group() { return answer<ErrorCode>(run(DeleteGroupCommand{})); }
-  void forget_topic(const Uuid& id) { run(ForgetTopicCommand{id}); }
+  void forget_topics(std::set<Uuid> ids) { run(ForgetTopicsCommand{std::move(ids)}); }
   void expire_offsets() { run(ExpireOffsetsCommand{}); }
-  void release(ErrorCode why) { run(ReleaseWaiters{why}); }
 
   /// Moves the clock; everything that falls due in between happens at its time.
   void pass(milliseconds time) {
