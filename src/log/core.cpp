@@ -19,6 +19,12 @@ constexpr std::size_t kMaxLoaded = 16;  // not yet seen by the owner; older ones
 
 }  // namespace
 
+template <class T>
+void raise(std::atomic<T>& to, T value) {
+  for (T seen = to.load(); seen < value && !to.compare_exchange_weak(seen, value);) {
+  }
+}
+
 bool is_out_of_handles(const Error& error) {
   return error.os_error == EMFILE || error.os_error == ENFILE;
 }
@@ -135,7 +141,9 @@ Result<Sequence> Core::sync_in_turn() {
     file->dirty = false;
     auto opened = open(*file);
     if (!opened) return failed(opened.error());
+    const std::uint64_t written = file->written.load();
     if (auto done = (*opened)->sync(); !done) return failed(done.error());
+    raise(file->durable, written);
   }
   if (names_dirty.exchange(false)) {
     if (auto done = store().files.sync_directory(directory()); !done) return failed(done.error());
@@ -143,8 +151,35 @@ Result<Sequence> Core::sync_in_turn() {
       return failed(done.error());
     }
   }
-  synced_end = std::max(synced_end.load(), end.value());
+  raise(synced_end, end.value());
   return end;
+}
+
+std::optional<Core::Unsynced> Core::unsynced(std::uint64_t limit) {
+  return sync_turn_.with([&]() -> std::optional<Unsynced> {
+    if (!usable()) return std::nullopt;
+    Unsynced found;
+    found.end = Sequence(staged_end.load());
+    if (names_dirty || channel_dirty) return std::nullopt;
+    if (synced_end.load() >= found.end.value()) return found;
+    // All below `end` is in files marked before: in this one, if it is the only one.
+    shared_.with([&](Shared& shared) {
+      if (shared.dirty.size() == 1 && shared.seals.empty()) found.file = shared.dirty.front();
+    });
+    if (found.file == nullptr) return std::nullopt;
+    found.from = found.file->durable.load();
+    found.upto = found.file->written.load();
+    if (found.upto <= found.from || found.upto - found.from > limit) return std::nullopt;
+    auto handle = open(*found.file);
+    if (!handle) return std::nullopt;
+    found.handle = std::move(*handle);
+    return found;
+  });
+}
+
+void Core::note_durable(const Unsynced& unsynced) {
+  raise(unsynced.file->durable, unsynced.upto);
+  raise(synced_end, unsynced.end.value());
 }
 
 bool Core::needs_sync() {
@@ -161,8 +196,11 @@ void Core::note_synced(Sequence end) {
       dirty.swap(shared.dirty);
       shared.seals.clear();  // the checkpoint that follows vouches for them
     });
-    for (const auto& file : dirty) file->dirty = false;
-    synced_end = std::max(synced_end.load(), end.value());
+    for (const auto& file : dirty) {
+      file->dirty = false;
+      raise(file->durable, file->written.load());
+    }
+    raise(synced_end, end.value());
     if (!removed_) remove_condemned();
   });
 }

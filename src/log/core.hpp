@@ -16,6 +16,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -24,6 +25,7 @@
 namespace kanal::log {
 
 class Core;
+class Journal;
 
 /// The channels open now, and what stop() writes for them.
 struct OpenChannels {
@@ -57,6 +59,7 @@ struct StoreContext {
   /// After a stop: logs that close later leave what is reserved behind their end to the next start.
   std::atomic<Time> tidy_until = Time::max();
   Leaf<OpenChannels> channels;
+  std::shared_ptr<Journal> journal;
 };
 
 class Core : public std::enable_shared_from_this<Core> {
@@ -109,6 +112,17 @@ class Core : public std::enable_shared_from_this<Core> {
   // Helper threads; may wait for the disk.
   Result<Sequence> sync();
   [[nodiscard]] bool needs_sync();
+  /// The bytes that have to be durable so that all below `end` is.
+  struct Unsynced {
+    std::shared_ptr<SegmentFile> file;  // nullptr: another sync was quicker
+    std::shared_ptr<File> handle;
+    std::uint64_t from = 0, upto = 0;
+    Sequence end{1};
+  };
+  /// Nothing where only sync() will do: new names, several segments, more than `limit` bytes.
+  std::optional<Unsynced> unsynced(std::uint64_t limit);
+  /// The journal has them.
+  void note_durable(const Unsynced& unsynced);
   /// Another sync has covered everything up to `end`; nothing was appended since.
   void note_synced(Sequence end);
   Result<void> sync_channel_file();
@@ -135,6 +149,7 @@ class Core : public std::enable_shared_from_this<Core> {
   std::atomic<bool> channel_dirty = false;  // the channel file was written since then
   std::atomic<bool> has_loaded = false;
   std::atomic<bool> ack_after_sync = false;
+  std::atomic<std::uint64_t> journal_use = 0;  // the last that has bytes of the channel
 
  private:
   struct Shared {

@@ -42,6 +42,9 @@ struct SegmentFile {
   const Sequence base;
   const std::uint32_t ordinal;  // counts up while the channel is open; names the segment in a Miss
   std::atomic<bool> dirty = false;  // written since its last sync
+  std::atomic<std::uint64_t> written = 0;  // bytes of whole batches; set before the staged end
+  std::atomic<std::uint64_t> durable = 0;  // bytes of these that are, here or in the journal
+  std::uint64_t journal_use = 0;           // in the journal's turn: the last that has bytes of it
   FileCache::Slot slot;
 };
 

@@ -45,7 +45,11 @@ SegmentLog::SegmentLog(std::shared_ptr<Core> core, const LogOptions& options, Lo
       generation_(state.generation),
       last_epoch_(state.last_epoch),
       created_(state.created) {
-  for (const Segment& segment : segments_) bytes_ += segment.size;
+  for (const Segment& segment : segments_) {
+    bytes_ += segment.size;
+    segment.file->written = segment.size;
+    if (!segment.file->dirty) segment.file->durable = segment.size;
+  }
   core_->staged_end = end_.value();
   core_->synced_end = end_.value();
   configure(options);
@@ -217,6 +221,7 @@ void SegmentLog::note_append(Segment& tail, Extent extent, std::span<const Bytes
     state.appends[state.next_append++ % state.appends.size()] = {tail.ordinal(),
                                                                  {tail.size, extent.first}};
   }
+  tail.file->written = position;
   tail.size = position;
   tail.end = end_ = extent.last + 1;
   if (tail.max_timestamp.value() < 0) tail.written = core_->store().clock.wall();

@@ -50,6 +50,8 @@ class SegmentLog final : public ChannelLog {
   Result<Sequence> sync() override;
   Result<void> replay(Sequence from, const BatchVisitor& visit) const override;
 
+  [[nodiscard]] const std::shared_ptr<Core>& core() const noexcept { return core_; }
+
  private:
   struct Place {  // a batch boundary
     std::uint64_t position = 0;

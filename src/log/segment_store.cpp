@@ -4,6 +4,7 @@
 #include "blob.hpp"
 #include "checkpoint.hpp"
 #include "core.hpp"
+#include "journal.hpp"
 #include "recovery.hpp"
 #include "segment_log.hpp"
 
@@ -31,7 +32,12 @@ class SegmentStore final : public LogStore {
   SegmentStore(FileSystem& files, Executor& helpers, const Clock& clock,
                const SegmentStoreOptions& options)
       : context_(std::make_shared<StoreContext>(files, helpers, clock, options.directory,
-                                                options.max_open_files)) {}
+                                                options.max_open_files)) {
+    context_->journal = std::make_shared<Journal>(
+        Journal::Base{files, helpers, clock},
+        Journal::Options{options.directory, whole_blocks(options.journal_bytes / 2),
+                         options.journal_id});
+  }
 
   void start(CommitSink& sink) override;
   Result<Opened> open(const ChannelId& id, ChannelHandle handle, LeaderEpoch epoch,
@@ -40,6 +46,7 @@ class SegmentStore final : public LogStore {
   Result<void> remove(const ChannelId& id) override;
   void load(Miss miss, std::move_only_function<void(Result<void>)> done) override;
   bool tidy() override;
+  void sync(std::span<ChannelLog* const> logs, const OnSynced& on_synced) override;
   void flush() noexcept override {}
   [[nodiscard]] std::size_t room() const noexcept override { return SIZE_MAX; }
   void prepare_stop() noexcept override;
@@ -50,6 +57,7 @@ class SegmentStore final : public LogStore {
     return context_->directory + "/" + std::string(name);
   }
   void read_saved();
+  void replay_journal();
   std::optional<SavedChannels> read_saved_file(std::string_view name);
   void sweep_removed();
   std::optional<SavedChannel> take_saved(const ChannelId& id);
@@ -80,6 +88,7 @@ void SegmentStore::start(CommitSink& sink) {
     (void)context_->files.sync_directory(context_->directory.substr(0, slash));
   }
   read_saved();
+  if (!broken_) replay_journal();
   // Names that a killed process had moved away must not come back under a topic made anew.
   if (!broken_) (void)context_->files.sync_directory(context_->directory);
   context_->helpers.post([context = context_] {
@@ -134,6 +143,21 @@ void SegmentStore::read_saved() {
   saved_.with([&](SavedChannels& saved) { saved = std::move(*clean); });
 }
 
+void SegmentStore::replay_journal() {
+  auto done = context_->journal->replay();
+  if (done) return;
+  logger("log").error("No channel is opened: the shared journal cannot be read. why=\"{}\"",
+                      done.error().detail);
+  broken_ = std::move(done.error());
+}
+
+void SegmentStore::sync(std::span<ChannelLog* const> logs, const OnSynced& on_synced) {
+  std::vector<std::shared_ptr<Core>> cores;
+  cores.reserve(logs.size());
+  for (ChannelLog* log : logs) cores.push_back(static_cast<SegmentLog*>(log)->core());
+  context_->journal->commit(cores, on_synced);
+}
+
 std::optional<SavedChannel> SegmentStore::take_saved(const ChannelId& id) {
   auto node = saved_.with([&](SavedChannels& saved) { return saved.extract(id.name); });
   if (node.empty()) return std::nullopt;
@@ -150,6 +174,7 @@ std::shared_ptr<Core> SegmentStore::add(const ChannelId& id, ChannelHandle handl
   context_->channels.with([&](OpenChannels& channels) {
     if (const auto old = channels.by_name.find(id.name); old != channels.by_name.end()) {
       old->second->mark_removed();  // its owner was lost; it must not touch the files again
+      core->journal_use = old->second->journal_use.load();
       before = old->second->weak_from_this().lock();
       channels.by_name.erase(old);
     }
@@ -165,6 +190,8 @@ std::shared_ptr<Core> SegmentStore::add(const ChannelId& id, ChannelHandle handl
 Result<Opened> SegmentStore::open(const ChannelId& id, ChannelHandle handle, LeaderEpoch epoch,
                                   const LogOptions& options) {
   if (broken_) return std::unexpected(*broken_);
+  if (auto known = context_->journal->replayed(directory_name(id)); !known)
+    return std::unexpected(std::move(known.error()));
   if (auto gone = sync_moved(id); !gone) return std::unexpected(std::move(gone.error()));
   auto saved = take_saved(id);
   auto core = add(id, handle, epoch);
@@ -387,6 +414,7 @@ Result<void> SegmentStore::stop(Deadline deadline) {
   for (const auto& core : cores) synced_before.push_back(core->synced_end);
   sync_open(cores, deadline);
   tell_sink(cores, synced_before);
+  context_->journal->close();
   const std::vector<SavedChannel> kept = take_kept(cores);
   const Buffer file = encode_all(kept);
   if (auto done = replace_file(context_->files, path(kCleanFile), file); !done) return done;

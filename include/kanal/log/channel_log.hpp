@@ -182,6 +182,14 @@ class LogStore {
   /// Unlinks some of what was trimmed away and has waited LogOptions::file_delete_delay_ms; whether
   /// more is due. Helper threads.
   virtual bool tidy() = 0;
+  struct Synced {
+    std::size_t index = 0;  // in the logs asked for
+    Result<Sequence> end;   // as of ChannelLog::sync
+  };
+  using OnSynced = std::function<void(std::span<Synced>)>;
+  /// ChannelLog::sync of many, sharing what they can. News come as soon as they are there, what
+  /// became durable together in one call, on this thread. Blocks: helper threads.
+  virtual void sync(std::span<ChannelLog* const> logs, const OnSynced& on_synced) = 0;
   virtual void flush() noexcept = 0;  // "this loop iteration staged its last byte"
   [[nodiscard]] virtual std::size_t room()
       const noexcept = 0;  // bytes it will still take; local files: SIZE_MAX
@@ -196,6 +204,8 @@ class LogStore {
 struct SegmentStoreOptions {
   std::string directory;  // …/channels
   std::size_t max_open_files = 1024;
+  std::uint64_t journal_bytes = 64 << 20;  // of the journal that many logs share for their syncs
+  std::uint64_t journal_id = 0;            // random: tells this start's entries from all others
 };
 [[nodiscard]] std::unique_ptr<LogStore> make_segment_store(FileSystem& files, Executor& helpers,
                                                            const Clock& clock,

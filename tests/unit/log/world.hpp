@@ -105,7 +105,8 @@ class World {
   }
 
   void start() {
-    store_ = make_segment_store(files_, helpers, clock, {directory_, max_open_files});
+    store_ = make_segment_store(files_, helpers, clock,
+                                {directory_, max_open_files, journal_bytes, ++starts_});
     store_->start(sink);
     helpers.run();
   }
@@ -163,12 +164,14 @@ class World {
   std::int32_t epoch = 0;
   std::uint8_t incarnation = 7;
   std::size_t max_open_files = 1024;
+  std::uint64_t journal_bytes = 128 << 10;
 
  private:
   const std::string directory_;
   FileSystem& files_;
   std::unique_ptr<LogStore> store_;
   std::uint32_t handle_ = 0;
+  std::uint64_t starts_ = 0;
 };
 
 /// All bytes of the slices.

@@ -1,0 +1,241 @@
+// What a start does with the journal that the last process left.
+#include "journal.hpp"
+
+#include "blob.hpp"
+#include "channel_file.hpp"
+
+#include "kanal/base/logging.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <utility>
+
+namespace kanal::log {
+
+struct Journal::Found {
+  std::uint64_t half_bytes = 0;
+  std::vector<JournalRecord> records;  // in order
+  std::uint64_t last_use = 0, last_number = 0;
+  bool was_made = true;  // false: the process ended while it made the file
+  std::string damage;    // where and what; empty: none
+};
+
+namespace {
+
+bool is_zero(Bytes bytes) {
+  return std::ranges::all_of(bytes, [](std::byte byte) { return byte == std::byte{0}; });
+}
+
+/// Which pieces of the journal still count.
+class Forgotten {
+ public:
+  void add(const JournalPiece& piece, std::uint64_t number) { all_.push_back({piece, number}); }
+  [[nodiscard]] bool has(const JournalPiece& piece, std::uint64_t number) const {
+    return std::ranges::any_of(all_, [&](const auto& each) {
+      return each.number > number && each.piece.topic_id == piece.topic_id &&
+             each.piece.partition == piece.partition && piece.base < each.piece.base;
+    });
+  }
+
+ private:
+  struct Each {
+    JournalPiece piece;
+    std::uint64_t number;
+  };
+  std::vector<Each> all_;
+};
+
+struct Target {  // one segment
+  std::vector<JournalPiece> pieces;
+};
+
+struct Tally {
+  std::size_t pieces = 0, skipped = 0, files = 0;
+  std::uint64_t bytes = 0;
+};
+
+/// Redoes the writes; what is there already stays as it is.
+Result<void> write_pieces(FileSystem& files, const std::string& path, const Target& target,
+                          Tally& tally, std::string& damage) {
+  auto file = files.open(path, OpenMode::kReadWrite);
+  if (!file && file.error().os_error == ENOENT) {  // trimmed away after it had been synced
+    tally.skipped += target.pieces.size();
+    return {};
+  }
+  if (!file) return std::unexpected(std::move(file.error()));
+  const auto found = (*file)->size();
+  if (!found) return std::unexpected(found.error());
+  std::uint64_t size = *found;
+  for (const JournalPiece& piece : target.pieces) {
+    if (piece.position > size) {
+      damage += " The journal has bytes of '" + path + "' from position " +
+                std::to_string(piece.position) + " on, but the file ends at " +
+                std::to_string(size) + ".";
+      ++tally.skipped;
+      continue;
+    }
+    const std::array bytes{piece.bytes};
+    if (auto done = (*file)->write_at(piece.position, bytes); !done) return done;
+    size = std::max(size, piece.position + piece.bytes.size());
+    tally.bytes += piece.bytes.size();
+    ++tally.pieces;
+  }
+  ++tally.files;
+  return (*file)->sync();
+}
+
+}  // namespace
+
+Result<void> Journal::replay() {
+  auto file = base_.files.open(path(), OpenMode::kReadWrite);
+  if (!file && file.error().os_error == ENOENT) return {};
+  if (!file) return std::unexpected(std::move(file.error()));
+  const auto size = (*file)->size();
+  if (!size) return std::unexpected(size.error());
+  auto found = read(**file, *size);
+  if (!found) return std::unexpected(std::move(found.error()));
+  apply(*found);
+  if (!found->damage.empty()) {
+    logger("log").error(
+        "The shared journal is damaged: records that were acknowledged may be missing. It is kept "
+        "beside the channels. file=\"{}.damaged\" what=\"{}\"",
+        path(), found->damage);
+    found->was_made = false;
+  }
+  if (!unreplayed_.empty()) {  // those channels stay closed; the next start tries again
+    turn_.with([&] { phase_ = Phase::kDead; });
+    return {};
+  }
+  return reset(std::move(*file), *size, *found);
+}
+
+Result<Journal::Found> Journal::read(File& file, std::uint64_t size) {
+  Found found;
+  found.half_bytes = size / 2;
+  std::vector<JournalHalf> halves;
+  std::size_t zero = 0;
+  for (const std::uint64_t at : {std::uint64_t{0}, found.half_bytes}) {
+    Buffer block(kJournalBlock);
+    const auto got = file.read_at(at, block);
+    if (!got) return std::unexpected(got.error());
+    if (is_zero(block)) {
+      ++zero;
+      continue;
+    }
+    const auto header = decode_journal_header(Bytes(block).first(*got));
+    if (!header) {
+      return storage_error("'" + path() + "' cannot be used: " + header.error().detail + ".");
+    }
+    if (!*header || (*header)->half_bytes != found.half_bytes) {
+      found.damage += " The header at position " + std::to_string(at) + " is damaged.";
+      continue;
+    }
+    auto half = read_journal_half(file, at, **header);
+    if (!half) return std::unexpected(std::move(half.error()));
+    if (half->broken_before) {
+      found.damage += " The entry at position " + std::to_string(half->end) +
+                      " is damaged; one at " + std::to_string(*half->broken_before) + " is sound.";
+    }
+    halves.push_back(std::move(*half));
+  }
+  if (zero > 0) {  // both headers are synced before the first entry
+    found.was_made = false;
+    if (std::ranges::any_of(halves, [](const auto& half) { return half.header->live; }))
+      found.damage += " One of its headers is gone.";
+  }
+  std::ranges::sort(halves, {}, [](const JournalHalf& half) { return half.header->use.count; });
+  bool follows = false;
+  for (JournalHalf& half : halves) {
+    const JournalHeader& header = *half.header;
+    found.last_use = std::max(found.last_use, header.use.count);
+    if (header.live && std::exchange(follows, true) && found.last_number + 1 < header.first) {
+      found.damage += " The entries from number " + std::to_string(found.last_number + 1) + " to " +
+                      std::to_string(header.first - 1) + " are damaged.";
+    }
+    found.last_number = std::max(found.last_number, header.first - 1 + half.records.size());
+    std::ranges::move(half.records, std::back_inserter(found.records));
+  }
+  return found;
+}
+
+void Journal::apply(Found& found) {
+  Forgotten forgotten;
+  std::vector<std::pair<std::uint64_t, JournalPiece>> all;
+  for (const JournalRecord& record : found.records) {
+    const auto pieces = record.pieces();
+    if (!pieces) {
+      found.damage += " " + pieces.error().detail;
+      continue;
+    }
+    for (const JournalPiece& piece : *pieces) {
+      if (piece.kind == JournalKind::kForget)
+        forgotten.add(piece, record.number);
+      else
+        all.emplace_back(record.number, piece);
+    }
+  }
+  if (all.empty()) return;
+  Tally tally;
+  std::map<std::string_view, std::map<Sequence, Target>> targets;
+  std::map<std::string_view, Result<ChannelFile>> channels;
+  for (const auto& [number, piece] : all) {
+    auto channel = channels.find(piece.directory);
+    if (channel == channels.end()) {
+      const std::string file = options_.directory + "/" + std::string(piece.directory) + "/" +
+                               std::string(kChannelFile);
+      channel = channels.emplace(piece.directory, read_channel_file(base_.files, file)).first;
+    }
+    using Condition = ChannelFile::Condition;
+    const Result<ChannelFile>& known = channel->second;
+    if (!known) {
+      unreplayed_.emplace(piece.directory, known.error());
+      continue;
+    }
+    // Gone, or a topic made again under the name: the file was synced before the first piece.
+    const bool is_ours =
+        (known->condition == Condition::kSound || known->condition == Condition::kRepaired) &&
+        known->state.topic_id == piece.topic_id && known->state.partition == piece.partition;
+    if (is_ours && !forgotten.has(piece, number))
+      targets[piece.directory][piece.base].pieces.push_back(piece);
+    else
+      ++tally.skipped;
+  }
+  for (const auto& [directory, segments] : targets) {
+    for (const auto& [base, target] : segments) {
+      const std::string file =
+          options_.directory + "/" + std::string(directory) + "/" + segment_name(base);
+      auto done = write_pieces(base_.files, file, target, tally, found.damage);
+      if (!done) unreplayed_.emplace(directory, std::move(done.error()));
+    }
+  }
+  for (const auto& [directory, why] : unreplayed_) {
+    logger("log").error("The journal could not be replayed into a channel. directory={} why=\"{}\"",
+                        directory, why.detail);
+  }
+  logger("log").info(
+      "The shared journal was replayed. entries={} pieces={} bytes={} files={} skipped={}",
+      found.records.size(), tally.pieces, tally.bytes, tally.files, tally.skipped);
+}
+
+/// Everything is in the segments: the journal starts anew before any of them changes again.
+Result<void> Journal::reset(std::unique_ptr<File> file, std::uint64_t size, const Found& found) {
+  if (!found.was_made || size != 2 * options_.half_bytes) {
+    file.reset();
+    auto done = found.damage.empty() ? base_.files.remove(path())
+                                     : base_.files.rename(path(), path() + ".damaged");
+    return done ? base_.files.sync_directory(options_.directory) : done;
+  }
+  return turn_.with([&]() -> Result<void> {
+    file_ = std::move(file);
+    last_use_ = found.last_use;
+    next_number_ = found.last_number + 1;
+    phase_ = Phase::kReady;
+    if (!found.records.empty()) return empty_halves();
+    halves_[0].use = ++last_use_;
+    halves_[1].use = ++last_use_;
+    return {};
+  });
+}
+
+}  // namespace kanal::log

@@ -1,0 +1,538 @@
+// The journal that many logs share for their syncs: its bytes, what survives of it, and that a
+// replay never brings back what was removed.
+#include "journal.hpp"
+#include "segment_log.hpp"
+#include "world.hpp"
+
+#include "support/log_lines.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+#include <random>
+#include <set>
+
+namespace kanal::log::test {
+namespace {
+
+using Disk = kanal::test::MemoryFileSystem;
+using kanal::test::LogLines;
+
+const std::string kPath = "/data/channels/journal";
+constexpr std::int32_t kMany = 5;
+
+// The bytes
+
+Uuid some_id(std::uint8_t byte) {
+  Uuid id;
+  id.bytes[3] = byte;
+  return id;
+}
+
+struct Bench {  // a half of a journal in memory
+  static constexpr std::uint64_t kHalf = 64 << 10;
+  JournalHeader header{kHalf, {77, 5}, 10, true};
+  Disk disk;
+  Buffer bytes = Buffer(kHalf);
+  std::uint64_t end = kJournalBlock;
+
+  Bench() { std::ranges::copy(encode_journal_header(header), bytes.begin()); }
+  void add(std::uint64_t number, std::string_view text, JournalUse use = {77, 5}) {
+    JournalEntry entry;
+    entry.begin(use, number);
+    for (const std::string_view directory : {"kafka.a", "kafka.b~3"}) {
+      const JournalPiece piece{JournalKind::kBytes, some_id(1), PartitionIndex(3), directory,
+                               Sequence(100),       4711,       {}};
+      std::ranges::copy(as_bytes(text), entry.add(piece, text.size()).begin());
+    }
+    const Bytes made = entry.finish();
+    std::ranges::copy(made, bytes.begin() + static_cast<std::ptrdiff_t>(end));
+    end += made.size();
+  }
+  JournalHalf read() {
+    disk.set_content("/j", bytes);
+    auto file = disk.open("/j", OpenMode::kRead).value();
+    return read_journal_half(*file, 0, header).value();
+  }
+};
+
+TEST(JournalFormat, AnEntryReadsBackAsItWasWritten) {
+  Bench bench;
+  bench.add(10, "hello");
+  bench.add(11, std::string(9000, 'x'));
+  const JournalHalf half = bench.read();
+  ASSERT_EQ(half.records.size(), 2U);
+  EXPECT_EQ(half.end, bench.end);
+  EXPECT_FALSE(half.broken_before);
+  const auto pieces = half.records[0].pieces().value();
+  ASSERT_EQ(pieces.size(), 2U);
+  EXPECT_EQ(pieces[1].directory, "kafka.b~3");
+  EXPECT_EQ(pieces[1].topic_id, some_id(1));
+  EXPECT_EQ(pieces[1].partition, PartitionIndex(3));
+  EXPECT_EQ(pieces[1].base, Sequence(100));
+  EXPECT_EQ(pieces[1].position, 4711U);
+  EXPECT_EQ(as_text(pieces[1].bytes), "hello");
+  EXPECT_EQ(half.records[1].pieces().value()[0].bytes.size(), 9000U);
+}
+
+TEST(JournalFormat, AHeaderReadsBackAndOneOfItsCopiesIsEnough) {
+  const JournalHeader header{1 << 20, {1234567890123, 42}, 99, true};
+  Buffer block = encode_journal_header(header);
+  for (const std::size_t broken : {std::size_t{0}, std::size_t{512}}) {
+    Buffer torn = block;
+    torn[broken + 20] ^= std::byte{1};
+    const auto read = decode_journal_header(torn).value();
+    ASSERT_TRUE(read);
+    EXPECT_EQ(read->use, header.use);
+    EXPECT_EQ(read->first, 99U);
+    EXPECT_TRUE(read->live);
+  }
+  block[20] ^= std::byte{1};
+  block[512 + 20] ^= std::byte{1};
+  EXPECT_FALSE(decode_journal_header(block).value());
+  EXPECT_FALSE(decode_journal_header(Buffer(kJournalBlock)).value());
+}
+
+TEST(JournalFormat, NoChangedByteOfAnEntryIsTakenForGood) {
+  Bench whole;
+  whole.add(10, "hello");
+  const std::size_t length = load_be<std::uint32_t>(whole.bytes.data() + kJournalBlock + 32);
+  for (std::size_t at = 0; at < length; ++at) {
+    Bench bench;
+    bench.bytes = whole.bytes;
+    bench.bytes[kJournalBlock + at] ^= std::byte{0x40};
+    // Bytes 6 and 7 are reserved: the checksum covers them too.
+    EXPECT_TRUE(bench.read().records.empty()) << at;
+  }
+}
+
+TEST(JournalFormat, AReusedBlockIsNeverTakenForALiveOne) {
+  for (const JournalUse old : {JournalUse{77, 4}, JournalUse{76, 5}}) {
+    Bench bench;
+    bench.add(10, "new");
+    bench.add(11, "old", old);
+    EXPECT_EQ(bench.read().records.size(), 1U);
+    EXPECT_FALSE(bench.read().broken_before);
+  }
+  Bench gap;  // nor one that does not come next
+  gap.add(10, "new");
+  gap.add(10, "again");
+  EXPECT_EQ(gap.read().records.size(), 1U);
+}
+
+TEST(JournalFormat, AnEntryBehindADamagedOneTellsDamageFromATornEnd) {
+  Bench bench;
+  bench.add(10, "one");
+  bench.add(11, "two");
+  bench.add(12, "three");
+  bench.bytes[2 * kJournalBlock + 50] ^= std::byte{1};
+  EXPECT_EQ(bench.read().records.size(), 1U);
+  EXPECT_EQ(bench.read().broken_before, 3 * kJournalBlock);
+  bench.bytes[3 * kJournalBlock + 50] ^= std::byte{1};
+  EXPECT_EQ(bench.read().records.size(), 1U);
+  EXPECT_FALSE(bench.read().broken_before);
+}
+
+// The store
+
+class Logs {
+ public:
+  explicit Logs(World& world, std::int32_t count = kMany) : world_(world), count_(count) {
+    world.options.ack_after_sync = true;
+    open();
+  }
+  void open() {
+    for (std::int32_t i = 0; i < count_; ++i) all.push_back(world_.open("t", i));
+  }
+  void append(const BatchSpec& spec = {}) {
+    for (const auto& log : all) ASSERT_TRUE(world_.append(*log, spec));
+  }
+  /// What the flusher does; how many are durable now.
+  std::size_t sync() {
+    std::vector<ChannelLog*> logs;
+    for (const auto& log : all) logs.push_back(&log->log());
+    std::size_t durable = 0;
+    together = 0;
+    world_.store().sync(logs, [&](std::span<LogStore::Synced> news) {
+      together = std::max(together, news.size());
+      for (const LogStore::Synced& each : news) {
+        if (each.end) all[each.index]->commit(*each.end);
+        durable += each.end ? 1 : 0;
+      }
+    });
+    return durable;
+  }
+  /// Until the journal exists and names are durable, so that a sync needs one write and one sync.
+  void warm_up() {
+    append();
+    ASSERT_EQ(sync(), all.size());
+    world_.helpers.run();
+  }
+  void power_cut() {
+    all.clear();
+    world_.helpers.forget();
+    world_.disk.power_cut();
+    world_.kill();
+  }
+  [[nodiscard]] std::vector<std::size_t> sizes() {
+    std::vector<std::size_t> sizes;
+    for (const auto& log : all) {
+      sizes.push_back(read_all(world_, *log, log->watermarks().log_start.value()).size());
+    }
+    return sizes;
+  }
+  std::vector<std::unique_ptr<Partition>> all;
+  std::size_t together = 0;  // news of the largest call
+
+ private:
+  World& world_;
+  const std::int32_t count_;
+};
+
+using Sizes = std::vector<std::size_t>;
+
+TEST(Journal, ManyLogsShareOneSync) {
+  World world;
+  Logs logs(world);
+  logs.warm_up();
+  for (int round = 2; round < 5; ++round) {
+    logs.append();
+    (void)world.disk.take_count(Disk::kAll);
+    EXPECT_EQ(logs.sync(), logs.all.size());
+    EXPECT_EQ(logs.together, logs.all.size());
+    EXPECT_EQ(world.disk.take_count(Disk::kSync), 1U);
+    EXPECT_EQ(world.disk.take_count(Disk::kWrite), 1U);
+    EXPECT_EQ(world.disk.take_count(Disk::kSyncDirectory), 0U);
+    EXPECT_EQ(logs.all[0]->watermarks().high_watermark, Offset(round));
+  }
+}
+
+TEST(Journal, OneOrTwoLogsAreSyncedForThemselves) {
+  World world;
+  Logs logs(world, 2);
+  logs.warm_up();
+  EXPECT_FALSE(world.disk.content(kPath));
+  logs.append();
+  (void)world.disk.take_count(Disk::kAll);
+  EXPECT_EQ(logs.sync(), 2U);
+  EXPECT_EQ(world.disk.take_count(Disk::kSync), 2U);
+}
+
+TEST(Journal, ASyncWithNothingNewCostsNothing) {
+  World world;
+  Logs logs(world);
+  logs.warm_up();
+  (void)world.disk.take_count(Disk::kAll);
+  EXPECT_EQ(logs.sync(), logs.all.size());
+  EXPECT_EQ(world.disk.take_count(Disk::kSync | Disk::kWrite), 0U);
+}
+
+TEST(Journal, APowerCutLosesNothingThatWasSynced) {
+  World world;
+  Logs logs(world);
+  logs.warm_up();
+  for (int i = 0; i < 3; ++i) {
+    logs.append();
+    ASSERT_EQ(logs.sync(), logs.all.size());
+  }
+  logs.append();  // not synced
+  logs.power_cut();
+  logs.open();
+  EXPECT_EQ(logs.sizes(), Sizes(kMany, 4));
+}
+
+TEST(Journal, AKilledProcessLosesNothingEither) {
+  World world;
+  Logs logs(world);
+  logs.warm_up();
+  logs.append();
+  ASSERT_EQ(logs.sync(), logs.all.size());
+  logs.append();
+  logs.all.clear();
+  world.kill();
+  logs.open();
+  EXPECT_EQ(logs.sizes(), Sizes(kMany, 3));
+}
+
+TEST(Journal, LargeTailsAndNewSegmentsAreSyncedForThemselves) {
+  World world;
+  world.options.segment_bytes = 100'000;
+  Logs logs(world);
+  logs.warm_up();
+  ASSERT_TRUE(world.append(*logs.all[0], {.value = std::string(70'000, 'x')}));
+  ASSERT_TRUE(world.append(*logs.all[1], {.value = std::string(60'000, 'x')}));
+  ASSERT_TRUE(world.append(*logs.all[1], {.value = std::string(60'000, 'x')}));  // rolls
+  ASSERT_TRUE(world.append(*logs.all[2]));
+  ASSERT_TRUE(world.append(*logs.all[3]));
+  EXPECT_EQ(logs.sync(), logs.all.size());
+  logs.power_cut();
+  logs.open();
+  EXPECT_EQ(logs.sizes(), (Sizes{2, 3, 2, 2, 1}));
+}
+
+TEST(Journal, AHalfIsReusedOnlyOnceItsSegmentsAreSynced) {
+  World world;
+  Logs logs(world);
+  logs.warm_up();
+  for (const bool late_helpers : {false, true}) {
+    // 128 KiB: a round takes 8 KiB, so these go round many times.
+    for (int i = 0; i < 100; ++i) {
+      logs.append({.value = std::string(1000, 'v')});
+      ASSERT_EQ(logs.sync(), logs.all.size());
+      if (!late_helpers) world.helpers.run();
+    }
+  }
+  EXPECT_EQ(world.disk.content(kPath)->size(), world.journal_bytes);
+  logs.power_cut();
+  logs.open();
+  EXPECT_EQ(logs.sizes(), Sizes(kMany, 201));
+}
+
+TEST(Journal, ATornLastEntryIsCut) {
+  for (std::size_t kept = 0; kept < 9000; kept += 500) {
+    World world;
+    Logs logs(world);
+    logs.warm_up();
+    logs.append();
+    ASSERT_EQ(logs.sync(), logs.all.size());
+    logs.append({.value = std::string(1000, 'y')});
+    world.disk.fail({.kinds = Disk::kSync, .sticky = true});
+    EXPECT_EQ(logs.sync(), 0U);
+    logs.all.clear();
+    world.helpers.forget();
+    world.disk.clear_faults();
+    world.disk.power_cut({[](std::string_view path, std::size_t writes) {
+                            return path == kPath ? writes : 0;
+                          },
+                          [&](std::size_t) { return kept; },
+                          {}});
+    world.kill();
+    logs.open();
+    for (const std::size_t size : logs.sizes()) {
+      EXPECT_GE(size, 2U) << kept;
+      EXPECT_LE(size, 3U) << kept;
+    }
+    logs.append();
+    EXPECT_EQ(logs.sync(), logs.all.size());
+  }
+}
+
+TEST(Journal, ADeletedTopicAndOneMadeAgainNeverMeetOldRecords) {
+  World world;
+  Logs logs(world);
+  logs.warm_up();
+  logs.append();
+  ASSERT_EQ(logs.sync(), logs.all.size());
+  for (std::int32_t i = 0; i < 2; ++i) {
+    logs.all[static_cast<std::size_t>(i)].reset();
+    ASSERT_TRUE(world.store().remove(world.id("t", i)));
+  }
+  world.helpers.run();
+  world.incarnation = 8;
+  auto again = world.open("t", 0);
+  ASSERT_TRUE(world.append(*again, {.value = "new"}));
+  ASSERT_TRUE(again->log().sync());
+  ASSERT_TRUE(world.disk.sync_directory("/data/channels"));
+  again.reset();
+  logs.power_cut();
+  again = world.open("t", 0);
+  EXPECT_EQ(read_all(world, *again).size(), 1U);
+  EXPECT_TRUE(read_all(world, *world.open("t", 1)).empty());
+  world.incarnation = 7;
+  EXPECT_EQ(read_all(world, *world.open("t", 2)).size(), 2U);
+}
+
+TEST(Journal, TrimmedSegmentsStayAway) {
+  World world;
+  Logs logs(world);
+  logs.warm_up();
+  logs.append();
+  ASSERT_EQ(logs.sync(), logs.all.size());
+  ASSERT_TRUE(logs.all[0]->trim(Offset(2)));
+  world.helpers.run();
+  EXPECT_FALSE(world.disk.content(world.path(segment_name(Sequence(1)))));
+  ASSERT_TRUE(world.disk.sync_directory(world.path("")));
+  logs.power_cut();
+  logs.open();
+  EXPECT_EQ(logs.all[0]->watermarks().log_start, Offset(2));
+  EXPECT_EQ(logs.sizes(), (Sizes{0, 2, 2, 2, 2}));
+  EXPECT_FALSE(world.disk.content(world.path(segment_name(Sequence(1)))));
+}
+
+TEST(Journal, AReplayMayBeCutAtAnyStepAndBeginsAnew) {
+  for (std::uint64_t at = 0;; ++at) {
+    World world;
+    Logs logs(world);
+    logs.warm_up();
+    for (int i = 0; i < 3; ++i) {
+      logs.append();
+      ASSERT_EQ(logs.sync(), logs.all.size());
+    }
+    logs.all.clear();
+    world.helpers.forget();
+    world.disk.power_cut();
+    world.disk.fail({.at = at, .sticky = true});
+    world.kill();
+    for (std::int32_t i = 0; i < kMany; ++i) (void)world.try_open("t", i);
+    const bool fired = world.disk.fault_fired();
+    world.disk.clear_faults();
+    world.helpers.forget();
+    std::mt19937_64 random(at);
+    world.disk.power_cut({[&](std::string_view, std::size_t n) { return random() % (n + 1); },
+                          [&](std::size_t n) { return random() % (n + 1); },
+                          [&](std::string_view, std::size_t n) { return random() % (n + 1); }});
+    world.kill();
+    logs.open();
+    ASSERT_EQ(logs.sizes(), Sizes(kMany, 4)) << at;
+    if (!fired) return;
+  }
+}
+
+TEST(Journal, AStopLeavesItEmptyAndTheNextStartUsesItAgain) {
+  World world;
+  Logs logs(world);
+  logs.warm_up();
+  logs.append();
+  ASSERT_EQ(logs.sync(), logs.all.size());
+  world.store().prepare_stop();
+  for (const auto& log : logs.all) ASSERT_TRUE(log->log().checkpoint(log->checkpoint()));
+  ASSERT_TRUE(world.store().stop({}));
+  logs.all.clear();
+  world.kill();
+  LogLines lines("log");
+  world.kill();
+  EXPECT_EQ(lines.with("was replayed"), 0U);
+  logs.open();
+  EXPECT_EQ(logs.sizes(), Sizes(kMany, 2));
+  logs.append();
+  (void)logs.sync();  // names
+  (void)world.disk.take_count(Disk::kAll);
+  logs.append();
+  EXPECT_EQ(logs.sync(), logs.all.size());
+  EXPECT_EQ(world.disk.take_count(Disk::kSync), 1U);
+}
+
+TEST(Journal, DamageInTheMiddleIsToldAndTheFileIsKept) {
+  World world;
+  Logs logs(world);
+  logs.warm_up();
+  for (int i = 0; i < 3; ++i) {
+    logs.append();
+    ASSERT_EQ(logs.sync(), logs.all.size());
+  }
+  logs.all.clear();
+  Buffer bytes = *world.disk.content(kPath);
+  bytes[2 * kJournalBlock + 60] ^= std::byte{1};
+  world.helpers.forget();
+  world.disk.power_cut();
+  world.disk.set_content(kPath, bytes);
+  LogLines lines("log");
+  world.kill();
+  EXPECT_EQ(lines.with("The shared journal is damaged"), 1U);
+  EXPECT_EQ(lines.with("position 8192"), 1U);
+  EXPECT_TRUE(world.disk.content(kPath + ".damaged"));
+  logs.open();  // what came before the damage is there
+  EXPECT_EQ(logs.sizes(), Sizes(kMany, 2));
+}
+
+TEST(Journal, ANewerFormatOrAnUnreadableFileKeepsAllChannelsClosed) {
+  World world;
+  Logs logs(world);
+  logs.warm_up();
+  logs.append();
+  ASSERT_EQ(logs.sync(), logs.all.size());
+  logs.all.clear();
+  world.disk.fail({.kinds = Disk::kRead});
+  world.kill();
+  EXPECT_FALSE(world.try_open("t", 0));
+  world.disk.clear_faults();
+  world.kill();
+  EXPECT_TRUE(world.try_open("t", 0));
+}
+
+TEST(Journal, AFailedWriteIsToldOnceAndEverybodySyncsForHimself) {
+  for (const std::uint32_t kind : {Disk::kWrite, Disk::kSync}) {
+    World world;
+    Logs logs(world);
+    logs.warm_up();
+    logs.append();
+    LogLines lines("log");
+    world.disk.fail({.kinds = kind});
+    EXPECT_EQ(logs.sync(), logs.all.size());
+    world.helpers.run();
+    EXPECT_EQ(lines.with("The shared journal failed"), 1U);
+    for (int i = 0; i < 3; ++i) {
+      logs.append();
+      EXPECT_EQ(logs.sync(), logs.all.size());
+    }
+    EXPECT_EQ(lines.with("The shared journal failed"), 1U);
+    logs.power_cut();
+    logs.open();
+    EXPECT_EQ(logs.sizes(), Sizes(kMany, 5));
+  }
+}
+
+TEST(Journal, ALogWhoseSyncFailedKeepsItsRecordsInTheJournal) {
+  World world;
+  Logs logs(world);
+  logs.warm_up();
+  logs.append();
+  ASSERT_EQ(logs.sync(), logs.all.size());
+  world.disk.fail({.kinds = Disk::kSync});
+  EXPECT_FALSE(logs.all[0]->log().sync());
+  EXPECT_FALSE(world.append(*logs.all[0]));
+  for (int i = 0; i < 200; ++i) {  // more than both halves hold
+    for (std::size_t log = 1; log < logs.all.size(); ++log) {
+      ASSERT_TRUE(world.append(*logs.all[log], {.value = std::string(1000, 'v')}));
+    }
+    ASSERT_EQ(logs.sync(), logs.all.size() - 1);
+    world.helpers.run();
+  }
+  logs.power_cut();
+  logs.open();
+  EXPECT_EQ(logs.sizes(), (Sizes{2, 202, 202, 202, 202}));
+}
+
+TEST(Journal, WhatIsForgottenIsNotReplayedIntoARewrittenSegment) {
+  for (const bool forgotten : {false, true}) {
+    World world;
+    Logs logs(world);
+    logs.warm_up();
+    logs.append();
+    ASSERT_EQ(logs.sync(), logs.all.size());
+    const std::string segment = world.path(segment_name(Sequence(1)));
+    Core& core = *static_cast<SegmentLog&>(logs.all[0]->log()).core();
+    ASSERT_TRUE(core.sync());
+    if (forgotten) {
+      ASSERT_TRUE(core.store().journal->forget(core, Sequence(3)));
+    }
+    logs.all.clear();
+    world.helpers.forget();
+    world.disk.power_cut();
+    const Buffer rewritten = *world.disk.content(world.path(segment_name(Sequence(1)), "t"));
+    world.disk.set_content(segment, Buffer(rewritten.size(), std::byte{7}));
+    world.kill();
+    EXPECT_EQ(*world.disk.content(segment) == Buffer(rewritten.size(), std::byte{7}), forgotten);
+  }
+}
+
+TEST(Journal, WithoutRoomForItEverybodySyncsForHimself) {
+  World world;
+  Logs logs(world);
+  logs.append();
+  world.disk.set_capacity(world.disk.bytes() + 1000);
+  ASSERT_EQ(logs.sync(), logs.all.size());
+  world.helpers.run();
+  EXPECT_FALSE(world.disk.content(kPath));
+  logs.append();
+  EXPECT_EQ(logs.sync(), logs.all.size());
+  world.disk.set_capacity(std::nullopt);
+  world.clock.pass(std::chrono::minutes(2));
+  logs.append();
+  EXPECT_EQ(logs.sync(), logs.all.size());
+  world.helpers.run();
+  EXPECT_TRUE(world.disk.content(kPath));
+}
+
+}  // namespace
+}  // namespace kanal::log::test
