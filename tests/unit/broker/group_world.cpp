@@ -1,5 +1,7 @@
 #include "group_world.hpp"
 
+#include "kanal/records/build.hpp"
+
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
@@ -247,6 +249,34 @@ ErrorCode GroupWorld::commit(std::string_view group, std::string_view topic, std
   const auto errors = groups().commit(group, std::move(command));
   settle();
   return errors.partitions.at(0);
+}
+
+ErrorCode GroupWorld::commit_partition(std::string_view group, std::string_view topic,
+                                       std::int32_t partition, std::int64_t offset,
+                                       std::string_view metadata) {
+  coordinator::CommitCommand command;
+  command.generation = -1;
+  command.offsets.push_back({.topic = topic,
+                             .topic_id = broker->topics()->find(topic)->id(),
+                             .partition = PartitionIndex(partition),
+                             .offset = Offset(offset),
+                             .metadata = metadata});
+  const auto errors = groups().commit(group, std::move(command));
+  settle();
+  return errors.partitions.at(0);
+}
+
+void GroupWorld::produce(std::string_view topic, std::int32_t partition, int records) {
+  const auto to = broker->topics()->find(topic)->partition(PartitionIndex(partition));
+  records::BatchBuilder builder({});
+  for (int i = 0; i < records; ++i) builder.add(clock.wall(), std::nullopt, Bytes{});
+  records::Deflater deflater;
+  Buffer bytes = builder.build(deflater).value();
+  records::CheckedBatch batch;
+  batch.header = records::parse_header(bytes).value();
+  batch.bytes = bytes;
+  AppendNews news;
+  EXPECT_TRUE(to->append(batch, clock.wall(), news));
 }
 
 std::int64_t GroupWorld::committed(std::string_view group, std::string_view topic) {

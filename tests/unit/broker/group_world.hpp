@@ -108,6 +108,10 @@ class GroupWorld : public ::testing::Test {
   std::vector<Asked*> stable(std::string_view group, std::size_t members = 1);
   ErrorCode commit(std::string_view group, std::string_view topic, std::int64_t offset,
                    std::int32_t generation = -1, std::string_view member = {});
+  ErrorCode commit_partition(std::string_view group, std::string_view topic, std::int32_t partition,
+                             std::int64_t offset, std::string_view metadata = {});
+  /// `records` to a partition.
+  void produce(std::string_view topic, std::int32_t partition, int records);
   /// -1: none.
   std::int64_t committed(std::string_view group, std::string_view topic);
   [[nodiscard]] std::uint64_t stored(std::string_view group) const;

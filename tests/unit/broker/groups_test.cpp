@@ -324,17 +324,78 @@ TEST_F(GroupsTest, OffsetsOfAnEmptyGroupExpireAndTheGroupWithThem) {
 
 // Lag
 
-TEST_F(GroupsTest, LagIsTheHighWatermarkLessTheCommittedOffset) {
+class Lag : public GroupsTest {
+ protected:
+  std::vector<std::string> seen() {
+    std::vector<std::string> rows;
+    groups().for_each_lag([&](const GroupLag& lag) {
+      rows.push_back(std::string(lag.group) + " " + std::string(lag.topic) + "-" +
+                     std::to_string(lag.partition.value()) + " " +
+                     std::to_string(lag.committed.value()) + " " + std::to_string(lag.lag));
+    });
+    std::ranges::sort(rows);
+    return rows;
+  }
+  using Rows = std::vector<std::string>;
+};
+
+TEST_F(Lag, IsTheHighWatermarkLessTheCommittedOffset) {
   create("t");
   EXPECT_EQ(commit("g", "t", 0), ErrorCode::NONE);
   EXPECT_EQ(commit("ahead", "t", 7), ErrorCode::NONE);
-  std::vector<std::string> seen;
-  groups().for_each_lag([&](const GroupLag& lag) {
-    seen.push_back(std::string(lag.group) + " " + std::string(lag.topic) + " " +
-                   std::to_string(lag.committed.value()) + " " + std::to_string(lag.lag));
-  });
-  std::ranges::sort(seen);
-  EXPECT_EQ(seen, (std::vector<std::string>{"ahead t 7 0", "g t 0 0"}));
+  EXPECT_EQ(seen(), (Rows{"ahead t-0 7 0", "g t-0 0 0"}));
+  produce("t", 0, 5);
+  EXPECT_EQ(seen(), (Rows{"ahead t-0 7 0", "g t-0 0 5"}));
+  EXPECT_EQ(commit("g", "t", 3), ErrorCode::NONE);
+  EXPECT_EQ(seen(), (Rows{"ahead t-0 7 0", "g t-0 3 2"}));
+}
+
+TEST_F(Lag, IsOfEachPartitionThatExistsAndSurvivesAKill) {
+  create("t", 3);
+  produce("t", 0, 2);
+  produce("t", 2, 4);
+  for (const std::int32_t partition : {0, 2}) {
+    EXPECT_EQ(commit_partition("g", "t", partition, 1), ErrorCode::NONE);
+  }
+  const Rows rows = {"g t-0 1 1", "g t-2 1 3"};
+  EXPECT_EQ(seen(), rows);
+  kill();
+  EXPECT_EQ(seen(), rows);
+}
+
+TEST_F(Lag, BelowATrimmedStartCountsFromWhatWasCommitted) {
+  create("t");
+  produce("t", 0, 6);
+  EXPECT_EQ(commit("g", "t", 1), ErrorCode::NONE);
+  EXPECT_TRUE(broker->topics()->find("t")->partition(PartitionIndex(0))->trim(Offset(4)));
+  EXPECT_EQ(seen(), Rows{"g t-0 1 5"}) << "as Kafka's tools count it";
+}
+
+TEST_F(Lag, GoesWithTheTopic) {
+  create("t");
+  produce("t", 0, 1);
+  EXPECT_EQ(commit("g", "t", 0), ErrorCode::NONE);
+  remove("t");
+  EXPECT_EQ(seen(), Rows{});
+  create("t");
+  EXPECT_EQ(seen(), Rows{});
+}
+
+// Limits
+
+TEST_F(GroupsTest, TheBrokersLimitsReachTheGroups) {
+  stop();
+  coordinator::ConfigLayers layers;
+  layers.fixed = {{"group.max.size", "1"}, {"offset.metadata.max.bytes", "3"}};
+  config = coordinator::make_broker_config(std::move(layers), {}).value();
+  start();
+  create("t");
+  (void)stable("g", 1);
+  const Asked& second = join("g");
+  ASSERT_TRUE(second.joined);
+  EXPECT_EQ(second.joined->error_code, ErrorCode::GROUP_MAX_SIZE_REACHED);
+  EXPECT_EQ(commit_partition("h", "t", 0, 1, "abc"), ErrorCode::NONE);
+  EXPECT_EQ(commit_partition("h", "t", 0, 1, "abcd"), ErrorCode::OFFSET_METADATA_TOO_LARGE);
 }
 
 }  // namespace

@@ -308,6 +308,53 @@ TEST(OffsetExpiry, OfTopicsNobodyIsSubscribedToAnyMore) {
   EXPECT_EQ(live.group().state(), GroupState::kStable);
 }
 
+/// Two members with these protocols' metadata, a long time after all was committed; what is left.
+std::vector<std::string> left_of(const std::vector<std::string>& metadata) {
+  LiveGroup live;
+  std::vector<WaiterId> joins;
+  for (const std::string& each : metadata) {
+    joins.push_back(
+        live.enter({.protocols = {{"range", each}}, .session = milliseconds{1'800'000}}).second);
+  }
+  std::vector<std::string> members;
+  for (const WaiterId join : joins) {
+    live.await(join);
+    members.push_back(live.joined(join).member_id);
+  }
+  for (const std::string& member : members) {
+    if (member != live.joined(joins[0]).leader) (void)live.sync({.member = member});
+  }
+  (void)live.sync({.member = live.joined(joins[0]).leader});
+  EXPECT_EQ(live.group().state(), GroupState::kStable);
+  const std::vector<std::string> topics = {"a", "b", "nobody's"};
+  for (const std::string& topic : topics) {
+    EXPECT_EQ(live.commit({.member = members[0]}, 1, topic), NONE);
+  }
+  for (int i = 0; i < 8 * 48; ++i) {
+    live.pass(std::chrono::minutes{29});
+    for (const std::string& member : members) (void)live.heartbeat({.member = member});
+  }
+  live.expire_offsets();
+  std::vector<std::string> left;
+  for (const std::string& topic : topics) {
+    if (committed(live, topic) != nullptr) left.push_back(topic);
+  }
+  return left;
+}
+
+TEST(OffsetExpiry, WhatAnyMemberIsSubscribedToStays) {
+  EXPECT_EQ(left_of({subscription({"a"}), subscription({"b"})}),
+            (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(left_of({subscription({"a"}), subscription({"a"})}), std::vector<std::string>{"a"});
+}
+
+TEST(OffsetExpiry, NothingGoesWhileOneMembersSubscriptionCannotBeRead) {
+  const std::vector<std::string> all = {"a", "b", "nobody's"};
+  const std::string whole = subscription({"b"});
+  EXPECT_EQ(left_of({subscription({"a"}), "garbage"}), all);
+  EXPECT_EQ(left_of({subscription({"a"}), whole.substr(0, whole.size() / 2)}), all);
+}
+
 TEST(OffsetExpiry, NotWhileItRebalancesNorForOtherProtocolTypes) {
   for (const bool rebalances : {true, false}) {
     LiveGroup live;

@@ -82,6 +82,59 @@ TEST_P(GroupStates, GiveEachRequestItsAnswer) {
   EXPECT_EQ(live->delete_group(), expected.delete_group);
 }
 
+TEST_P(GroupStates, SayWhichOffsetsMayBeDeleted) {
+  const GroupState state = GetParam().state;
+  InState live(state);
+  const PartitionErrors errors = live.delete_offsets({{"orders", 0}, {"other", 0}});
+  if (state == GroupState::kDead) {
+    EXPECT_EQ(errors.group, GROUP_ID_NOT_FOUND);
+    return;
+  }
+  EXPECT_EQ(errors.group, NONE);
+  const ErrorCode subscribed = state == GroupState::kEmpty ? NONE : GROUP_SUBSCRIBED_TO_TOPIC;
+  EXPECT_EQ(errors.partitions, (std::vector<ErrorCode>{subscribed, NONE}));
+  EXPECT_EQ(live.group().state(), state) << "nobody is disturbed by it";
+}
+
+TEST_P(GroupStates, ShowMembersWithTheirMetadataOnlyWhenStable) {
+  const GroupState state = GetParam().state;
+  InState live(state);
+  const auto described = live.group().describe();
+  const bool stable = state == GroupState::kStable;
+  EXPECT_EQ(described.group_state, to_string(state));
+  const bool peopled = state != GroupState::kDead && state != GroupState::kEmpty;
+  EXPECT_EQ(!described.members.empty(), peopled);
+  EXPECT_EQ(!described.protocol_data.empty(), stable);
+  for (const auto& member : described.members)
+    EXPECT_EQ(!member.member_metadata.empty(), stable) << member.member_id;
+}
+
+TEST_P(GroupStates, LeadOutAsTheTableSays) {
+  const GroupState state = GetParam().state;
+  const auto after = [&](const auto& request) {
+    InState live(state);
+    request(live);
+    return live.group().state();
+  };
+  using enum GroupState;
+  const bool peopled = state != kDead && state != kEmpty;
+  EXPECT_EQ(after([](InState& live) { (void)live.join({.version = 3}); }), kPreparingRebalance);
+  EXPECT_EQ(after([](InState& live) { (void)live.commit_outside(1); }), peopled ? state : kEmpty);
+  EXPECT_EQ(after([](InState& live) { (void)live.delete_group(); }), peopled ? state : kDead);
+  EXPECT_EQ(after([](InState& live) { (void)live.heartbeat({live.member, live.generation}); }),
+            state);
+  EXPECT_EQ(after([](InState& live) { (void)live.commit({live.member, live.generation}); }), state);
+  // One of one leaves Stable. In PreparingRebalance the other has joined, so the round is over; in
+  // CompletingRebalance it has to join again.
+  const GroupState left = state == kStable                ? kEmpty
+                          : state == kPreparingRebalance  ? kCompletingRebalance
+                          : state == kCompletingRebalance ? kPreparingRebalance
+                                                          : state;
+  EXPECT_EQ(after([](InState& live) { (void)live.leave(live.member); }), left);
+  const GroupState expired = state == kEmpty ? kDead : state;
+  EXPECT_EQ(after([](InState& live) { live.expire_offsets(); }), expired);
+}
+
 TEST_P(GroupStates, AStrangerIsUnknown) {
   if (GetParam().state == GroupState::kDead) return;
   InState live(GetParam().state);
