@@ -178,6 +178,7 @@ void Broker::tick() {
   state_->checkpointer.tick(now);
   state_->groups->tick();
   state_->retention->tick();
+  state_->compactor->tick();
   const std::chrono::milliseconds every(config()->producer_id_expiration_check_interval_ms);
   if (now - state_->last_producer_expiry.load() < every) return;
   state_->last_producer_expiry.store(now);
@@ -208,6 +209,7 @@ void Broker::release_parked() {
 Result<void> Broker::stop(Deadline deadline) {
   state_->stopping.store(true);
   state_->retention->stop();
+  state_->compactor->stop();
   state_->logs->prepare_stop();
   Result<void> outcome;
   topics()->for_each([&](const TopicPtr& topic) {

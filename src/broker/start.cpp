@@ -64,6 +64,9 @@ Result<void> Broker::State::open_logs(log::CommitSink& sink, StartReport& report
   retention = std::make_unique<Retention>(Retention::Stage{base.helpers, base.clock, *logs,
                                                            [this] { return catalog->topics(); },
                                                            [this] { return configs->config(); }});
+  compactor = std::make_unique<Compactor>(Compactor::Stage{
+      base.helpers, base.clock, base.random, [this] { return catalog->topics(); },
+      [this] { return configs->config(); }});
   configs->listen([this](const ConfigDriver::Config& next) { catalog->configure(next); });
   return {};
 }

@@ -3,6 +3,7 @@
 
 #include "catalog_driver.hpp"
 #include "checkpointer.hpp"
+#include "compactor.hpp"
 #include "config_driver.hpp"
 #include "data_directory.hpp"
 #include "flusher.hpp"
@@ -45,6 +46,7 @@ struct Broker::State {
   std::unique_ptr<Flusher> flusher;
   Checkpointer checkpointer;
   std::unique_ptr<Retention> retention;
+  std::unique_ptr<Compactor> compactor;
   FetchSessions sessions;
 
   std::vector<IoThread*> io_threads;

@@ -8,6 +8,7 @@ namespace {
 constexpr std::string_view kOneMagic = "KNLC";
 constexpr std::string_view kAllMagic = "KNLS";
 constexpr std::uint16_t kVersion = 1;
+constexpr std::uint16_t kLayoutVersion = 2;  // 1: no generations
 
 void encode(BlobWriter& writer, const SavedChannel& channel) {
   writer.sized(as_bytes(channel.id.name));
@@ -37,7 +38,7 @@ SavedChannel decode(BlobReader& reader) {
 
 std::vector<std::byte> encode_layout(const Layout& layout) {
   BlobWriter writer;
-  writer.number(kVersion);
+  writer.number(kLayoutVersion);
   writer.id(layout.start);
   writer.id(layout.end);
   writer.number(layout.generation);
@@ -51,6 +52,7 @@ std::vector<std::byte> encode_layout(const Layout& layout) {
     writer.number(segment.size);
     writer.id(segment.first_timestamp);
     writer.id(segment.max_timestamp);
+    writer.number(segment.generation);
   }
   return writer.take();
 }
@@ -58,7 +60,8 @@ std::vector<std::byte> encode_layout(const Layout& layout) {
 Result<Layout> decode_layout(Bytes bytes) {
   BlobReader reader(bytes);
   Layout layout;
-  if (reader.number<std::uint16_t>() != kVersion)
+  const auto version = reader.number<std::uint16_t>();
+  if (version < 1 || version > kLayoutVersion)
     return storage_error("its layout has another version");
   layout.start = reader.id<Sequence>();
   layout.end = reader.id<Sequence>();
@@ -74,6 +77,7 @@ Result<Layout> decode_layout(Bytes bytes) {
     segment.size = reader.number<std::uint64_t>();
     segment.first_timestamp = reader.id<Timestamp>();
     segment.max_timestamp = reader.id<Timestamp>();
+    if (version >= 2) segment.generation = reader.number<std::uint32_t>();
   }
   if (!reader.done()) return storage_error("its layout has the wrong length");
   return layout;

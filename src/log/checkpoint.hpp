@@ -17,6 +17,7 @@ namespace kanal::log {
 
 struct SegmentLayout {
   Sequence base{1}, end{1};
+  std::uint32_t generation = 0;  // of its file, where compaction wrote it
   std::uint64_t size = 0;
   Timestamp first_timestamp{-1};
   Timestamp max_timestamp{-1};

@@ -61,9 +61,9 @@ std::string Core::path(std::string_view name) const {
   return directory().append("/").append(name);
 }
 
-std::shared_ptr<SegmentFile> Core::make_file(Sequence base) {
+std::shared_ptr<SegmentFile> Core::make_file(SegmentId id) {
   return shared_.with([&](Shared& shared) {
-    auto file = std::make_shared<SegmentFile>(context_->cache, base, shared.next_ordinal++);
+    auto file = std::make_shared<SegmentFile>(context_->cache, id, shared.next_ordinal++);
     shared.files.push_back(file);
     return file;
   });
@@ -78,7 +78,7 @@ void Core::drop_file(const std::shared_ptr<SegmentFile>& file) {
 }
 
 Result<std::shared_ptr<File>> Core::open(SegmentFile& file, OpenMode mode) {
-  return context_->cache.open(file.slot, mode, [&] { return path(segment_name(file.base)); });
+  return context_->cache.open(file.slot, mode, [&] { return path(segment_name(file.id())); });
 }
 
 void Core::mark_dirty(const std::shared_ptr<SegmentFile>& file) {
@@ -261,7 +261,7 @@ Result<void> Core::seal(Seal& seal) {
     if (!rebuilt) return {};  // whoever reads there is told
     index.blocks = std::move(rebuilt->blocks);
   }
-  write_index(store().files, path(index_name(index.base)), index, true);
+  write_index(store().files, path(index_name(seal.file->id())), index, true);
   names_dirty = true;
   return {};
 }
@@ -270,7 +270,7 @@ void Core::remove_files(const std::vector<std::shared_ptr<SegmentFile>>& files,
                         std::chrono::milliseconds delay) {
   sync_turn_.with([&] {
     if (removed_) return;
-    for (const auto& file : files) condemned_.push_back({file->base, delay});
+    for (const auto& file : files) condemned_.push_back({file->id(), delay});
     // The start first: a power cut must never leave a log that begins before its first file.
     channel_dirty = true;
     if (auto synced = sync_channel_file(); !synced) {
@@ -289,9 +289,9 @@ void Core::remove_files(const std::vector<std::shared_ptr<SegmentFile>>& files,
 void Core::remove_condemned() {
   for (const Condemned& segment : std::exchange(condemned_, {})) {
     if (segment.delay.count() > 0) {
-      remove_later(segment_name(segment.base), store().clock.now() + segment.delay);
+      remove_later(segment_name(segment.id), store().clock.now() + segment.delay);
     }
-    for (const std::string& name : {segment_name(segment.base), index_name(segment.base)}) {
+    for (const std::string& name : {segment_name(segment.id), index_name(segment.id)}) {
       if (auto gone = store().files.remove(path(name)); !gone) {
         logger("log").warn("Could not remove a trimmed segment. why=\"{}\"", gone.error().detail);
       }
@@ -329,7 +329,7 @@ Result<void> Core::load_pages(const std::shared_ptr<SegmentFile>& file, std::uin
   const auto got = (*opened)->read_at(position, scratch);
   if (!got) return std::unexpected(got.error());
   if (*got < scratch.size()) {
-    return storage_error("'" + path(segment_name(file->base)) + "' ends at position " +
+    return storage_error("'" + path(segment_name(file->id())) + "' ends at position " +
                          std::to_string(position + *got) + ", before its records do.");
   }
   shared_.with([&](Shared& shared) {
@@ -341,7 +341,7 @@ Result<void> Core::load_pages(const std::shared_ptr<SegmentFile>& file, std::uin
 }
 
 Result<void> Core::load_index(const std::shared_ptr<SegmentFile>& file, std::uint64_t end) {
-  const std::string index_path = path(index_name(file->base));
+  const std::string index_path = path(index_name(file->id()));
   auto index = std::make_shared<Index>();
   Result<IndexFile> stored = storage_error("there is none");
   if (auto bytes = read_file(store().files, index_path, kMaxIndexFile)) {
@@ -359,7 +359,7 @@ Result<void> Core::load_index(const std::shared_ptr<SegmentFile>& file, std::uin
     auto rebuilt = rebuild_index(**opened, end, file->base, index_interval);
     if (!rebuilt) {
       rebuilt.error().detail =
-          "'" + path(segment_name(file->base)) + "' is damaged: " + rebuilt.error().detail;
+          "'" + path(segment_name(file->id())) + "' is damaged: " + rebuilt.error().detail;
       return std::unexpected(std::move(rebuilt.error()));
     }
     *index = rebuilt->blocks;

@@ -6,6 +6,7 @@
 
 #include "channel_file.hpp"
 #include "checkpoint.hpp"
+#include "compaction_record.hpp"
 #include "file_cache.hpp"
 #include "leaf.hpp"
 #include "segment.hpp"
@@ -88,7 +89,8 @@ class Core : public std::enable_shared_from_this<Core> {
     std::shared_ptr<const Index> blocks;  // incomplete or nullptr: made from the headers
   };
 
-  std::shared_ptr<SegmentFile> make_file(Sequence base);
+  std::shared_ptr<SegmentFile> make_file(SegmentId id);
+  std::shared_ptr<SegmentFile> make_file(Sequence base) { return make_file(SegmentId{base, 0}); }
   void add_seal(Seal seal);
   void drop_file(const std::shared_ptr<SegmentFile>& file);
   Result<std::shared_ptr<File>> open(SegmentFile& file, OpenMode mode = OpenMode::kReadWrite);
@@ -140,6 +142,28 @@ class Core : public std::enable_shared_from_this<Core> {
 
   std::vector<Loaded> take_loaded();
 
+  /// `use` changes files in the channel's directory; see sync_turn_. Helper threads.
+  template <class Use>
+  decltype(auto) in_turn(Use&& use) {
+    return sync_turn_.with(std::forward<Use>(use));
+  }
+  [[nodiscard]] bool is_dropped(const SegmentFile& file);
+
+  // Compaction; core_compaction.cpp.
+  struct Swap {
+    struct Fresh {
+      std::shared_ptr<SegmentFile> file;
+      CompactedSegment facts;
+    };
+    std::vector<std::shared_ptr<SegmentFile>> gone;
+    std::vector<Fresh> fresh;
+  };
+  /// In the turn. Read from the disk when first asked for; an error where it cannot be trusted.
+  Result<const CompactionRecord*> compaction_record();
+  void set_compaction_record(CompactionRecord record);
+  Leaf<std::vector<Swap>> swaps;               // committed, for the owner to adopt
+  std::atomic<std::int64_t> first_dirty = 0;  // a sequence; 0: the record was not read yet
+
   std::atomic<std::int64_t> staged_end = 1;  // written by the owner after the bytes are
   std::atomic<std::int64_t> synced_end = 1;
   std::atomic<std::uint64_t> appended = 0;      // bytes since the channel was opened
@@ -161,13 +185,12 @@ class Core : public std::enable_shared_from_this<Core> {
     Error why;
   };
   struct Condemned {
-    Sequence base;
+    SegmentId id;
     std::chrono::milliseconds delay;
   };
   Result<Sequence> sync_in_turn();
   void remove_condemned();
   void remove_later(const std::string& name, Time due);
-  [[nodiscard]] bool is_dropped(const SegmentFile& file);
   Result<void> seal_pending();
   Result<void> seal(Seal& seal);
   Result<void> load_pages(const std::shared_ptr<SegmentFile>& file, std::uint64_t position,
@@ -184,6 +207,7 @@ class Core : public std::enable_shared_from_this<Core> {
   Leaf<Shared> shared_;
   Turn sync_turn_;              // held by helpers over all they change in the channel's directory
   Sequence checkpoint_upto_{1};  // in the turn: of the newest checkpoint written
+  std::unique_ptr<CompactionRecord> compaction_;  // in the turn
   std::vector<Condemned> condemned_;  // in the turn: trimmed, go once the start is synced
 };
 

@@ -28,7 +28,9 @@ bool is_sound(const IndexFile& index) {
 
 void note(Index& index, const BatchMark& batch, std::uint64_t interval) {
   if (index.empty() || batch.position - index.back().position >= interval) {
-    index.push_back({batch.first, static_cast<std::uint32_t>(batch.position), batch.max_timestamp});
+    // The first block begins with the segment, though its first batch may begin later.
+    const std::uint32_t first = batch.position == 0 ? 0 : batch.first;
+    index.push_back({first, static_cast<std::uint32_t>(batch.position), batch.max_timestamp});
   } else {
     index.back().max_timestamp = std::max(index.back().max_timestamp, batch.max_timestamp);
   }

@@ -9,6 +9,7 @@
 #include "kanal/base/bytes.hpp"
 #include "kanal/base/error.hpp"
 #include "kanal/base/ids.hpp"
+#include "kanal/records/batch.hpp"
 
 #include <cstdint>
 #include <vector>
@@ -28,6 +29,11 @@ struct BatchMark {
   std::uint64_t position = 0;
   Timestamp max_timestamp;
 };
+
+/// What a batch counts as in look-ups by time; nothing where compaction took all its records.
+[[nodiscard]] inline Timestamp time_of(const records::BatchHeader& header) noexcept {
+  return header.record_count == 0 ? kNoTimestamp : header.max_timestamp;
+}
 
 /// Notes a batch behind all noted before.
 void note(Index& index, const BatchMark& batch, std::uint64_t interval);

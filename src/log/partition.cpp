@@ -244,6 +244,37 @@ Offset Partition::covered_start(Offset new_start) const {
   return new_start;
 }
 
+Cleanable Partition::cleanable(Sequence first_dirty, const CompactionRules& rules,
+                               Timestamp now) const {
+  CompactionFacts facts;
+  state_->log->segments(facts.segments);
+  facts.start = state_->log->bounds().start;
+  facts.first_dirty = first_dirty;
+  facts.stable_end = to_sequence(watermarks().last_stable);
+  return log::cleanable(facts, rules, now);
+}
+
+std::unique_ptr<Compaction> Partition::compact(const Cleanable& range,
+                                               CompactionOptions options) const {
+  const State& state = *state_;
+  CompactionInput input;
+  input.log = state.log->rewrite(range.end);
+  input.range = range;
+  input.high_watermark = to_offset(state.high_watermark);
+  for (const auto& [id, producer] : state.producers.producers()) {
+    LastOfProducer& last = input.producers[id];
+    last.epoch = producer.epoch;
+    if (producer.count > 0) last.last_offset = producer.batches[producer.count - 1].last_offset;
+  }
+  options.segment_bytes =
+      static_cast<std::uint64_t>(std::max<std::int64_t>(state.segment_bytes, 1));
+  return std::make_unique<Compaction>(std::move(input), options);
+}
+
+void Partition::adopt_rewritten() {
+  state_->log->adopt();
+}
+
 void Partition::note_checkpoint(Sequence upto) noexcept {
   state_->checkpointed = std::max(state_->checkpointed, upto);
 }

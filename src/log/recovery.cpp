@@ -1,6 +1,7 @@
 #include "recovery.hpp"
 
 #include "blob.hpp"
+#include "compaction_record.hpp"
 #include "scan.hpp"
 
 #include "kanal/base/logging.hpp"
@@ -31,11 +32,14 @@ class Recovery {
   void choose_checkpoint();
   void use_saved(const std::string& name);
   Result<std::vector<Sequence>> list_segments();
+  Result<void> read_compaction_record(bool any_compacted);
   Result<void> remove_trimmed(std::vector<Sequence>& bases);
   Result<void> recover_segments(const std::vector<Sequence>& bases);
   Result<void> check_ends(const std::vector<Sequence>& bases);
   /// False: the log ends in this segment, the later ones are set aside.
   Result<bool> recover_segment(Sequence base, std::optional<Sequence> next);
+  Result<bool> recover_compacted(const CompactedSegment& found, std::optional<Sequence> next);
+  Result<void> scan_compacted(const CompactedSegment& found, const File& file);
   Result<bool> judge_tail(Segment& segment, File& file, std::uint64_t size, const Scanned& scanned,
                           std::optional<Sequence> next);
   [[nodiscard]] bool was_sealed(const Segment& segment);
@@ -45,12 +49,18 @@ class Recovery {
   Result<void> set_aside(const std::vector<Sequence>& bases, std::size_t from);
   Result<void> drop_trimmed();
   Result<void> secure_start();
-  Result<void> remove_segment(Sequence base);
+  Result<void> remove_segment(SegmentId id);
+  Result<void> remove_unlisted();
   Result<void> rewrite_channel(std::string why);
   Segment& add_segment(Sequence base);
   [[nodiscard]] const SegmentLayout* known(Sequence base) const;
+  /// The file that counts.
+  [[nodiscard]] SegmentId id_of(Sequence base) const {
+    const CompactedSegment* compacted = record_.find(base);
+    return compacted != nullptr ? compacted->id : SegmentId{base, 0};
+  }
   [[nodiscard]] std::string name_of(Sequence base) const {
-    return "'" + core_.path(segment_name(base)) + "'";
+    return "'" + core_.path(segment_name(id_of(base))) + "'";
   }
   [[nodiscard]] std::unexpected<Error> damaged(Sequence base, std::uint64_t position,
                                                std::string_view why) const;
@@ -61,6 +71,8 @@ class Recovery {
   const std::uint64_t interval_;
   std::optional<SavedChannel> saved_;
   Layout layout_;  // of the chosen checkpoint
+  CompactionRecord record_;
+  std::vector<SegmentId> unlisted_;  // files of swaps that were not decided, or are done
   Recovered result_;
 };
 
@@ -86,6 +98,8 @@ Result<Recovered> Recovery::run() {
   result_.state.last_epoch = layout_.last_epoch;
   if (auto done = recover_segments(*bases); !done) return std::unexpected(std::move(done.error()));
   if (auto done = drop_trimmed(); !done) return std::unexpected(std::move(done.error()));
+  if (auto done = remove_unlisted(); !done) return std::unexpected(std::move(done.error()));
+  core_.in_turn([&] { core_.set_compaction_record(std::move(record_)); });
   return std::move(result_);
 }
 
@@ -162,14 +176,56 @@ Result<void> Recovery::rewrite_channel(std::string why) {
 Result<std::vector<Sequence>> Recovery::list_segments() {
   auto entries = files_.list(core_.directory());
   if (!entries) return std::unexpected(std::move(entries.error()));
-  std::vector<Sequence> bases;
+  std::vector<SegmentId> found;
   for (const DirectoryEntry& entry : *entries) {
     if (entry.is_directory) continue;
-    if (const auto base = parse_segment_name(entry.name)) bases.push_back(*base);
+    if (const auto id = parse_segment(entry.name)) found.push_back(*id);
     if (entry.name.ends_with(".tmp")) (void)files_.remove(core_.path(entry.name));
+  }
+  const bool any_compacted =
+      std::ranges::any_of(found, [](const SegmentId& id) { return id.generation != 0; });
+  if (auto done = read_compaction_record(any_compacted); !done) {
+    return std::unexpected(std::move(done.error()));
+  }
+  std::vector<Sequence> bases;
+  for (const SegmentId& id : found) {
+    // Of what compaction has listed that counts, and nothing that it took the place of.
+    const CompactedSegment* holder = record_.holder(id.base);
+    if (holder != nullptr ? holder->id == id : id.generation == 0) {
+      bases.push_back(id.base);
+    } else {
+      unlisted_.push_back(id);
+    }
   }
   std::ranges::sort(bases);
   return bases;
+}
+
+Result<void> Recovery::read_compaction_record(bool any_compacted) {
+  const std::string path = core_.path(kCompactionFile);
+  auto stored = read_compaction(files_, path);
+  if (!stored) return std::unexpected(std::move(stored.error()));
+  using Condition = StoredCompaction::Condition;
+  if (stored->condition == Condition::kDamaged) {
+    if (any_compacted) {
+      return storage_error("'" + path + "' is damaged: " + stored->why +
+                           ". It says which segment files count.");
+    }
+    report("'" + path + "' is not used: " + stored->why + ".");
+    return {};
+  }
+  record_ = std::move(stored->record);
+  if (stored->condition != Condition::kRepaired) return {};
+  report("One of the two copies in '" + path + "' was damaged; it was written again.");
+  return write_compaction(files_, core_.directory(), record_).done;
+}
+
+/// Once the log is sound without them.
+Result<void> Recovery::remove_unlisted() {
+  for (const SegmentId& id : unlisted_) {
+    if (auto done = remove_segment(id); !done) return done;
+  }
+  return {};
 }
 
 /// Files that a trim before the stop had dropped but not removed yet.
@@ -178,12 +234,13 @@ Result<void> Recovery::remove_trimmed(std::vector<Sequence>& bases) {
   while (gone < bases.size()) {
     const bool below = gone + 1 < bases.size() && bases[gone + 1] <= result_.state.start;
     const bool dropped =
-        layout_.created && known(bases[gone]) == nullptr && bases[gone] < layout_.end;
+        layout_.created && known(bases[gone]) == nullptr && bases[gone] < layout_.end &&
+        record_.find(bases[gone]) == nullptr;
     if (!below && !dropped) break;
     if (gone == 0) {
       if (auto done = secure_start(); !done) return done;
     }
-    if (auto done = remove_segment(bases[gone]); !done) return done;
+    if (auto done = remove_segment(id_of(bases[gone])); !done) return done;
     ++gone;
   }
   bases.erase(bases.begin(), bases.begin() + static_cast<std::ptrdiff_t>(gone));
@@ -197,9 +254,9 @@ Result<void> Recovery::secure_start() {
   return core_.sync_channel_file();
 }
 
-Result<void> Recovery::remove_segment(Sequence base) {
-  if (auto done = files_.remove(core_.path(segment_name(base))); !done) return done;
-  return files_.remove(core_.path(index_name(base)));
+Result<void> Recovery::remove_segment(SegmentId id) {
+  if (auto done = files_.remove(core_.path(segment_name(id))); !done) return done;
+  return files_.remove(core_.path(index_name(id)));
 }
 
 Result<void> Recovery::recover_segments(const std::vector<Sequence>& bases) {
@@ -240,6 +297,9 @@ Result<void> Recovery::check_ends(const std::vector<Sequence>& bases) {
 
 Result<bool> Recovery::recover_segment(Sequence base, std::optional<Sequence> next) {
   LogState& state = result_.state;
+  if (const CompactedSegment* compacted = record_.find(base)) {
+    return recover_compacted(*compacted, next);
+  }
   Segment& segment = add_segment(base);
   auto file = core_.open(*segment.file);
   if (!file) return std::unexpected(std::move(file.error()));
@@ -270,6 +330,51 @@ Result<bool> Recovery::recover_segment(Sequence base, std::optional<Sequence> ne
   state.last_epoch = scanned->epoch;
   if (scanned->batches > 0) core_.mark_dirty(segment.file);  // perhaps never synced
   return judge_tail(segment, **file, *size, *scanned, next);
+}
+
+/// All of it was synced before it was listed, so that anything else than that is damage.
+Result<bool> Recovery::recover_compacted(const CompactedSegment& found,
+                                         std::optional<Sequence> next) {
+  LogState& state = result_.state;
+  const Sequence base = found.id.base;
+  Segment& segment = add_segment(base);
+  segment.size = segment.indexed_from = found.size;
+  segment.end = found.end;
+  segment.first_timestamp = found.first_timestamp;
+  segment.max_timestamp = found.max_timestamp;
+  segment.created = found.newest;
+  auto file = core_.open(*segment.file);
+  if (!file) return std::unexpected(std::move(file.error()));
+  const auto size = (*file)->size();
+  if (!size) return std::unexpected(size.error());
+  if (*size != found.size) {
+    return damaged(base, std::min(*size, found.size), "compaction left it with another size");
+  }
+  const bool vouched = result_.checkpoint && found.end <= result_.checkpoint->upto;
+  if (!vouched) {
+    if (auto done = scan_compacted(found, **file); !done) {
+      return std::unexpected(std::move(done.error()));
+    }
+  }
+  state.last_epoch = std::max(state.last_epoch, found.last_epoch);
+  state.end = found.end;
+  // The active segment is never compacted, and was there before this one.
+  if (next ? *next != found.end : found.end > state.start) {
+    return damaged(base, found.size, "the segment behind it is missing");
+  }
+  return true;
+}
+
+Result<void> Recovery::scan_compacted(const CompactedSegment& found, const File& file) {
+  const auto scanned = scan(file, found.size, {0, found.id.base, kNoLeaderEpoch},
+                            {found.id.base, interval_, nullptr, found.end});
+  if (!scanned) return std::unexpected(scanned.error());
+  result_.report.scanned_bytes += found.size;
+  if (scanned->valid_end < found.size) {
+    return damaged(found.id.base, scanned->valid_end, scanned->stopped);
+  }
+  if (scanned->batches == found.batches && scanned->crc == found.crc) return {};
+  return damaged(found.id.base, 0, "it is not what compaction wrote");
 }
 
 Result<bool> Recovery::judge_tail(Segment& segment, File& file, std::uint64_t size,
@@ -362,6 +467,11 @@ Result<void> Recovery::cut(Segment& segment, File& file, std::uint64_t size,
 /// Segments behind the place where a power cut left the log: kept under another name, not part of
 /// it any more.
 Result<void> Recovery::set_aside(const std::vector<Sequence>& bases, std::size_t from) {
+  for (std::size_t i = from; i < bases.size(); ++i) {
+    if (record_.find(bases[i]) == nullptr) continue;
+    return damaged(bases[from - 1], result_.state.segments.back().size,
+                   "it ends too soon, and what lay behind it was compacted");
+  }
   for (std::size_t i = bases.size(); i-- > from;) {  // the last first: the log never has a hole
     const std::string name = segment_name(bases[i]);
     if (auto file = files_.open(core_.path(name), OpenMode::kRead)) {
@@ -387,7 +497,7 @@ Result<void> Recovery::drop_trimmed() {
     }
     Segment& segment = state.segments[gone++];
     core_.drop_file(segment.file);
-    if (auto done = remove_segment(segment.base()); !done) return done;
+    if (auto done = remove_segment(segment.id()); !done) return done;
   }
   state.segments.erase(state.segments.begin(),
                        state.segments.begin() + static_cast<std::ptrdiff_t>(gone));
@@ -396,7 +506,7 @@ Result<void> Recovery::drop_trimmed() {
 
 Segment& Recovery::add_segment(Sequence base) {
   Segment& segment = result_.state.segments.emplace_back();
-  segment.file = core_.make_file(base);
+  segment.file = core_.make_file(id_of(base));
   segment.end = base;
   segment.created = core_.store().clock.wall();
   return segment;
@@ -404,7 +514,10 @@ Segment& Recovery::add_segment(Sequence base) {
 
 const SegmentLayout* Recovery::known(Sequence base) const {
   const auto found = std::ranges::find(layout_.segments, base, &SegmentLayout::base);
-  return found == layout_.segments.end() ? nullptr : &*found;
+  if (found == layout_.segments.end() || found->generation != id_of(base).generation) {
+    return nullptr;
+  }
+  return &*found;
 }
 
 std::unexpected<Error> Recovery::damaged(Sequence base, std::uint64_t position,
@@ -435,7 +548,7 @@ std::optional<Recovered> trust_clean(Core& core, SavedChannel& saved) {
   const Timestamp now = core.store().clock.wall();
   for (const SegmentLayout& known : layout->segments) {
     Segment& segment = state.segments.emplace_back();
-    segment.file = core.make_file(known.base);
+    segment.file = core.make_file(SegmentId{known.base, known.generation});
     segment.end = known.end;
     segment.size = segment.indexed_from = known.size;
     segment.first_timestamp = known.first_timestamp;

@@ -18,16 +18,22 @@ std::optional<records::BatchHeader> plausible_header(Bytes bytes, std::uint64_t 
   return *header;
 }
 
-/// Why the batch does not count, or nothing.
-std::string_view refuse(const records::BatchHeader& header, Bytes batch, Sequence expected,
-                        LeaderEpoch epoch) {
+/// Why the batch does not count behind what was found, or nothing.
+std::string_view refuse(const records::BatchHeader& header, Bytes batch, const Scanned& found,
+                        std::optional<Sequence> gaps_below) {
   if (!records::verify_crc(batch)) return "its checksum does not match";
-  if (header.base_offset != to_offset(expected)) return "its base offset is not the expected one";
-  if (header.leader_epoch < epoch) return "its leader epoch falls";
+  const Offset expected = to_offset(found.next);
+  if (gaps_below ? header.base_offset < expected : header.base_offset != expected) {
+    return "its base offset is not the expected one";
+  }
+  if (header.leader_epoch < found.epoch) return "its leader epoch falls";
   if (header.last_offset_delta < 0 ||
       header.base_offset.value() >
           std::numeric_limits<std::int64_t>::max() - 2 - header.last_offset_delta) {
     return "its last offset is out of range";
+  }
+  if (gaps_below && to_sequence(header.next_offset()) > *gaps_below) {
+    return "it reaches beyond its segment";
   }
   return {};
 }
@@ -70,18 +76,19 @@ Result<Scanned> scan(const File& file, std::uint64_t end, const ScanFrom& from,
     }
     const auto batch = reader.bytes(found.valid_end, header->size());
     if (!batch) return std::unexpected(batch.error());
-    if (const auto why = refuse(*header, *batch, found.next, found.epoch); !why.empty()) {
+    if (const auto why = refuse(*header, *batch, found, options.gaps_below); !why.empty()) {
       found.stopped = why;
       break;
     }
     if (options.index != nullptr) {
       note(*options.index,
-           {static_cast<std::uint32_t>(found.next - options.base), found.valid_end,
-            header->max_timestamp},
+           {static_cast<std::uint32_t>(to_sequence(header->base_offset) - options.base),
+            found.valid_end, time_of(*header)},
            options.interval);
     }
     if (found.batches++ == 0) found.first_timestamp = header->max_timestamp;
-    found.max_timestamp = std::max(found.max_timestamp, header->max_timestamp);
+    found.max_timestamp = std::max(found.max_timestamp, time_of(*header));
+    if (options.gaps_below) found.crc = records::crc32c(*batch, found.crc);
     found.epoch = header->leader_epoch;
     found.next = to_sequence(header->next_offset());
     found.valid_end += header->size();
@@ -135,9 +142,8 @@ Result<IndexFile> rebuild_index(const File& file, std::uint64_t end, Sequence ba
     }
     const auto first = header->base_offset - to_offset(base);
     if (index.size == 0) index.first_timestamp = header->max_timestamp;
-    note(index.blocks, {static_cast<std::uint32_t>(first), index.size, header->max_timestamp},
-         interval);
-    index.max_timestamp = std::max(index.max_timestamp, header->max_timestamp);
+    note(index.blocks, {static_cast<std::uint32_t>(first), index.size, time_of(*header)}, interval);
+    index.max_timestamp = std::max(index.max_timestamp, time_of(*header));
     index.end = to_sequence(header->next_offset());
     index.size += header->size();
   }

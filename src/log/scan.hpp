@@ -42,12 +42,15 @@ struct Scanned {
   Timestamp first_timestamp{-1};  // of the first batch seen
   Timestamp max_timestamp{-1};
   std::uint64_t batches = 0;
+  std::uint32_t crc = 0;  // of their bytes
   std::string stopped;  // why it did not go on; empty at the end of the file
 };
 struct ScanOptions {
   Sequence base{1};            // of the segment, for the index
   std::uint64_t interval = 0;  // of the index
   Index* index = nullptr;
+  /// Compacted: batches may be missing between those that are there; all are below this.
+  std::optional<Sequence> gaps_below = std::nullopt;
 };
 /// All good batches of [from.position, end).
 Result<Scanned> scan(const File& file, std::uint64_t end, const ScanFrom& from,

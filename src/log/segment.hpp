@@ -25,21 +25,35 @@ inline constexpr std::string_view kPointsFile = "recovery-points";
 inline constexpr std::string_view kRemovedDirectory = ".removed";  // topics deleted, unlinked soon
 inline constexpr std::string_view kStrayDirectory = ".stray";  // foreign channels, for the operator
 
-[[nodiscard]] std::string segment_name(Sequence base);  // <20-digit offset>.log
-[[nodiscard]] std::string index_name(Sequence base);    // <20-digit offset>.kindex
-/// The base sequence of a segment's file name; nothing for other names.
+/// Which file of the log. What compaction wrote has a generation, counted from 1 over all of it.
+struct SegmentId {
+  Sequence base{1};
+  std::uint32_t generation = 0;
+  friend auto operator<=>(const SegmentId&, const SegmentId&) = default;
+};
+[[nodiscard]] std::string segment_name(SegmentId id);  // <20-digit offset>[.<generation>].log
+[[nodiscard]] std::string index_name(SegmentId id);    // <20-digit offset>[.<generation>].kindex
+[[nodiscard]] inline std::string segment_name(Sequence base) { return segment_name({base, 0}); }
+[[nodiscard]] inline std::string index_name(Sequence base) { return index_name({base, 0}); }
+/// What a segment's file name says; nothing for other names.
+[[nodiscard]] std::optional<SegmentId> parse_segment(std::string_view name);
+[[nodiscard]] std::optional<SegmentId> parse_index(std::string_view name);
+/// The same of those that compaction did not write.
 [[nodiscard]] std::optional<Sequence> parse_segment_name(std::string_view name);
 [[nodiscard]] std::optional<Sequence> parse_index_name(std::string_view name);
 
 struct SegmentFile {
-  SegmentFile(FileCache& open_files, Sequence first, std::uint32_t number)
-      : cache(open_files), base(first), ordinal(number) {}
+  SegmentFile(FileCache& open_files, SegmentId which, std::uint32_t number)
+      : cache(open_files), base(which.base), generation(which.generation), ordinal(number) {}
   SegmentFile(const SegmentFile&) = delete;
   SegmentFile& operator=(const SegmentFile&) = delete;
   ~SegmentFile() { cache.drop(slot); }
 
+  [[nodiscard]] SegmentId id() const noexcept { return {base, generation}; }
+
   FileCache& cache;
   const Sequence base;
+  const std::uint32_t generation;
   const std::uint32_t ordinal;  // counts up while the channel is open; names the segment in a Miss
   std::atomic<bool> dirty = false;  // written since its last sync
   std::atomic<std::uint64_t> written = 0;  // bytes of whole batches; set before the staged end
@@ -66,6 +80,7 @@ struct Segment {
   std::uint64_t written_at = 0;    // … the last of them at this count of bytes over the whole store
   mutable bool checked = true;     // the file's size was compared with `size`
 
+  [[nodiscard]] SegmentId id() const noexcept { return file->id(); }
   [[nodiscard]] Sequence base() const noexcept { return file->base; }
   [[nodiscard]] std::uint32_t ordinal() const noexcept { return file->ordinal; }
 };

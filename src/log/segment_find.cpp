@@ -70,7 +70,7 @@ Maybe<Timestamp> SegmentLog::max_in(const Segment& segment, Span span) const {
     const auto walked = walk_block(segment, i, [&](const records::BatchHeader& header) {
       if (to_sequence(header.base_offset) >= span.below) return false;
       if (to_sequence(header.next_offset()) > span.from) {
-        largest = std::max(largest, header.max_timestamp);
+        largest = std::max(largest, time_of(header));
       }
       return true;
     });
@@ -92,7 +92,7 @@ Maybe<std::optional<TimePosition>> SegmentLog::find_in(const Segment& segment, S
     const auto walked = walk_block(segment, i, [&](const records::BatchHeader& header) {
       const Sequence base = to_sequence(header.base_offset);
       if (base >= span.below) return false;
-      if (header.max_timestamp < at_least || to_sequence(header.next_offset()) <= span.from) {
+      if (time_of(header) < at_least || to_sequence(header.next_offset()) <= span.from) {
         return true;
       }
       found = TimePosition{header.max_timestamp, base};

@@ -167,7 +167,7 @@ Result<std::shared_ptr<File>> SegmentLog::open_segment(const Segment& segment) c
   if (*size != segment.size) {
     return std::unexpected(core_->fail_for_good(
         {ErrorCode::KAFKA_STORAGE_ERROR,
-         "'" + core_->path(segment_name(segment.base())) + "' has " + std::to_string(*size) +
+         "'" + core_->path(segment_name(segment.id())) + "' has " + std::to_string(*size) +
              " bytes where the last shutdown left " + std::to_string(segment.size) + "."}));
   }
   segment.checked = true;
@@ -262,12 +262,15 @@ Result<Appended> SegmentLog::trim(Sequence new_start) {
     segments_.erase(segments_.begin());
   }
   if (!gone.empty()) {
-    core_->store().helpers.post([core = core_, files = std::move(gone),
-                                 delay = std::min(options_.file_delete_delay_ms, kLongestDelay)] {
-      core->remove_files(files, std::chrono::milliseconds(delay));
+    core_->store().helpers.post([core = core_, files = std::move(gone), delay = delete_delay()] {
+      core->remove_files(files, delay);
     });
   }
   return Appended{end_ - 1, !options_.ack_after_sync};
+}
+
+std::chrono::milliseconds SegmentLog::delete_delay() const {
+  return std::chrono::milliseconds(std::min(options_.file_delete_delay_ms, kLongestDelay));
 }
 
 std::shared_ptr<SegmentFile> SegmentLog::drop_segment(Segment& segment) {
@@ -295,7 +298,7 @@ void SegmentLog::segments(std::vector<SegmentFacts>& out) const {
     const Timestamp newest = segment.max_timestamp.value() >= 0
                                  ? segment.max_timestamp
                                  : std::max(segment.created, segment.written);
-    out.push_back({segment.base(), segment.end, segment.size, newest});
+    out.push_back({segment.base(), segment.end, segment.size, newest, segment.first_timestamp});
   }
 }
 
@@ -307,8 +310,8 @@ std::vector<std::byte> SegmentLog::layout() const {
   Layout layout{start_, end_, generation_, created_, last_epoch_, core_->appended.load(), {}};
   layout.segments.reserve(segments_.size());
   for (const Segment& segment : segments_) {
-    layout.segments.push_back({segment.base(), segment.end, segment.size, segment.first_timestamp,
-                               segment.max_timestamp});
+    layout.segments.push_back({segment.base(), segment.end, segment.file->generation, segment.size,
+                               segment.first_timestamp, segment.max_timestamp});
   }
   return encode_layout(layout);
 }
@@ -343,7 +346,7 @@ Result<void> SegmentLog::replay(Sequence from, const BatchVisitor& visit) const 
     auto file = open_segment(segment);
     if (!file) return std::unexpected(std::move(file.error()));
     const auto bad = [&](std::uint64_t position) {
-      return storage_error("'" + core_->path(segment_name(segment.base())) +
+      return storage_error("'" + core_->path(segment_name(segment.id())) +
                            "' has no sound batch at position " + std::to_string(position) + ".");
     };
     BatchReader reader(**file, segment.size);

@@ -13,6 +13,7 @@
 
 #include <atomic>
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -49,6 +50,9 @@ class SegmentLog final : public ChannelLog {
   Result<void> checkpoint(const Checkpoint& checkpoint) override;
   Result<Sequence> sync() override;
   Result<void> replay(Sequence from, const BatchVisitor& visit) const override;
+  [[nodiscard]] std::unique_ptr<Rewrite> rewrite(Sequence below) override;
+  void adopt() override;
+  Result<Sequence> first_dirty() override;
 
   [[nodiscard]] const std::shared_ptr<Core>& core() const noexcept { return core_; }
 
@@ -83,6 +87,10 @@ class SegmentLog final : public ChannelLog {
   void note_append(Segment& tail, Extent extent, std::span<const Bytes> batches);
   [[nodiscard]] bool committed() const noexcept;
   std::shared_ptr<SegmentFile> drop_segment(Segment& segment);
+  [[nodiscard]] std::chrono::milliseconds delete_delay() const;
+
+  // segment_compact.cpp
+  void adopt(Core::Swap& swap);
 
   // segment_read.cpp
   void take_loaded() const;

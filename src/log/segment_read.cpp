@@ -49,6 +49,10 @@ Maybe<Sequence> SegmentLog::read(const ReadRequest& request, std::vector<Slice>&
     std::uint64_t bytes = 0;
     for (std::size_t at = before; at < out.size(); ++at) bytes += length_of(out[at]);
     left.from = std::max(left.from, reached->base);
+    // Over the gap that compaction left at its end.
+    if (reached->position == segment.size) {
+      left.from = std::max(left.from, std::min(segment.end, left.below));
+    }
     left.max_bytes -= static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes, left.max_bytes));
     if (out.size() > slices) left.at_least_one_batch = false;
     if (reached->position < segment.size || left.max_bytes == 0) break;
@@ -126,7 +130,8 @@ std::uint64_t SegmentLog::warm_end(const Segment& segment, const File& file, std
   return std::min(at, end);
 }
 
-/// The batch that holds `sequence`; the end of the segment for its end.
+/// The batch that holds `sequence`, or the first behind it where it lies in a gap; the end of the
+/// segment for its end.
 Maybe<SegmentLog::Place> SegmentLog::locate(const Segment& segment, const File& file,
                                             Sequence sequence) const {
   if (sequence >= segment.end) return Place{segment.size, segment.end};

@@ -63,6 +63,12 @@ struct BrokerConfig {
   std::int32_t producer_id_expiration_check_interval_ms = 600'000;
   // Log
   std::int64_t log_retention_check_interval_ms = 300'000;
+  bool log_cleaner_enable = true;
+  std::int32_t log_cleaner_threads = 1;
+  std::int64_t log_cleaner_backoff_ms = 15'000;
+  std::int64_t log_cleaner_dedupe_buffer_size = 134'217'728;  // of all threads together
+  double log_cleaner_io_buffer_load_factor = 0.9;
+  double log_cleaner_io_max_bytes_per_second = 1.7976931348623157E308;
   // Groups and transactions (used once they are served)
   std::int32_t offset_metadata_max_bytes = 4'096;
   std::int32_t offsets_retention_minutes = 10'080;

@@ -2,8 +2,9 @@
 // Local segment files are the embedded default; a distributed engine plugs in here later
 // (docs/architecture.md, "The storage seams"). append, read, find, trim, configure, bounds: under
 // the partition's lock, never block on a disk that may be cold (read and find answer Miss instead).
-// open, remove, load, checkpoint, sync: helper threads, may block. The caller numbers the records,
-// the engine never does. An engine calls its sink from its own thread, holding no lock.
+// open, remove, load, checkpoint, sync, first_dirty: helper threads, may block. The caller numbers
+// the records, the engine never does. An engine calls its sink from its own thread, holding no
+// lock.
 #pragma once
 
 #include "kanal/base/bytes.hpp"
@@ -13,6 +14,7 @@
 #include "kanal/base/executor.hpp"
 #include "kanal/base/file_system.hpp"
 #include "kanal/base/ids.hpp"
+#include "kanal/log/rewrite.hpp"
 
 #include <cstdint>
 #include <expected>
@@ -79,13 +81,6 @@ struct Checkpoint {
 /// Gets whole batches one after the other; an error ends the replay.
 using BatchVisitor = std::function<Result<void>(Bytes batch)>;
 
-/// A part of a log that goes as a whole when the log is trimmed; the last one is being written.
-struct SegmentFacts {
-  Sequence base, end;
-  std::uint64_t bytes = 0;
-  Timestamp newest;  // largest timestamp of its records; where none has one, of the last append
-};
-
 struct LogOptions {
   std::int64_t segment_bytes = 1 << 30;
   std::int64_t segment_ms = 604'800'000;
@@ -119,6 +114,13 @@ class ChannelLog {  // one channel, opened under one leader epoch for life
   [[nodiscard]] virtual Bounds bounds() const noexcept = 0;
   /// Adds what can be trimmed away as a whole to `out`, the oldest first.
   virtual void segments(std::vector<SegmentFacts>& out) const = 0;
+  /// A pass of compaction over the segments that end at or before `below`.
+  [[nodiscard]] virtual std::unique_ptr<Rewrite> rewrite(Sequence below) = 0;
+  /// Takes over what a Rewrite has committed.
+  virtual void adopt() = 0;
+  /// Where the next pass of compaction begins, as its last one stored it; 1 where there was none.
+  /// Helper threads; may block.
+  virtual Result<Sequence> first_dirty() = 0;
   /// Bytes appended since the last checkpoint: the broker asks for one at 64 MiB, at a roll or
   /// after 60 s.
   [[nodiscard]] virtual std::uint64_t bytes_since_checkpoint() const noexcept = 0;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "kanal/log/channel_log.hpp"
+#include "kanal/log/compaction.hpp"
 #include "kanal/log/producer_state.hpp"
 #include "kanal/log/retention.hpp"
 #include "kanal/records/batch.hpp"
@@ -101,6 +102,14 @@ class Partition {
   /// last one does not cover, a crash would lose their part of the producers' state.
   [[nodiscard]] Offset covered_start(Offset new_start) const;
   void note_checkpoint(Sequence upto) noexcept;  // one was written
+  /// What a pass of compaction would clean; `first_dirty` is the log's own, asked for without the
+  /// lock.
+  [[nodiscard]] Cleanable cleanable(Sequence first_dirty, const CompactionRules& rules,
+                                    Timestamp now) const;
+  /// A pass over `range`, for a helper to step.
+  [[nodiscard]] std::unique_ptr<Compaction> compact(const Cleanable& range,
+                                                    CompactionOptions options) const;
+  void adopt_rewritten();  // what a pass has committed
   void configure(const LogOptions& options);
   /// The sink's news: high watermark up to `committed_end`; false if nothing moved.
   bool commit(Sequence committed_end) noexcept;

@@ -89,6 +89,12 @@ void read_coordinator_settings(const Reader& read, BrokerConfig& config) {
   read.number(config.producer_id_expiration_check_interval_ms,
               "producer.id.expiration.check.interval.ms");
   read.number(config.log_retention_check_interval_ms, "log.retention.check.interval.ms");
+  read.boolean(config.log_cleaner_enable, "log.cleaner.enable");
+  read.number(config.log_cleaner_threads, "log.cleaner.threads");
+  read.number(config.log_cleaner_backoff_ms, "log.cleaner.backoff.ms");
+  read.number(config.log_cleaner_dedupe_buffer_size, "log.cleaner.dedupe.buffer.size");
+  read.number(config.log_cleaner_io_buffer_load_factor, "log.cleaner.io.buffer.load.factor");
+  read.number(config.log_cleaner_io_max_bytes_per_second, "log.cleaner.io.max.bytes.per.second");
   read.number(config.offset_metadata_max_bytes, "offset.metadata.max.bytes");
   read.number(config.offsets_retention_minutes, "offsets.retention.minutes");
   read.number(config.offsets_retention_check_interval_ms, "offsets.retention.check.interval.ms");
