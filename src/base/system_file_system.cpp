@@ -103,7 +103,8 @@ class SystemFile final : public File {
       char byte = 0;
       iovec vector{&byte, 1};
       const ssize_t got = ::preadv2(fd_, &vector, 1, static_cast<off_t>(at), RWF_NOWAIT);
-      return got >= 0 || (errno != EAGAIN);
+      // What cannot be read is for the read that waits: it tells why.
+      return got >= 0 || (errno != EAGAIN && errno != EIO);
     };
     return bytes == 0 || (probe(position) && probe(position + bytes - 1));
   }

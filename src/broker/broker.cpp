@@ -6,6 +6,17 @@
 #include "state.hpp"
 
 namespace kanal::broker {
+namespace {
+
+/// What a stop writes at most, about: the state of every channel, and the store's tables.
+std::uint64_t bytes_of_stop(const Topics& topics) {
+  constexpr std::uint64_t kStore = 2 << 20, kEach = 512;
+  std::uint64_t partitions = 0;
+  topics.for_each([&](const TopicPtr& topic) { partitions += topic->partitions.size(); });
+  return kStore + partitions * kEach;
+}
+
+}  // namespace
 
 Broker::Broker(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Broker::~Broker() = default;
@@ -133,10 +144,12 @@ Task<Result<void>> Broker::load(Context& context, log::Miss miss) {
 
 Result<log::AppendResult> Broker::append(const std::shared_ptr<Partition>& partition,
                                          records::CheckedBatch& batch) {
+  if (state_->room.refuses()) return std::unexpected(state_->room.refusal());
   AppendNews news;
   auto appended = partition->append(batch, clock().wall(), news);
   if (news.became_dirty) state_->checkpointer.became_dirty(partition, clock().now());
   if (news.checkpoint_due) state_->checkpointer.due(partition);
+  if (!appended) state_->room.met(appended.error());
   if (appended && !appended->committed && !appended->duplicate) state_->flusher->add(partition);
   return appended;
 }
@@ -178,6 +191,7 @@ void Broker::tick() {
   state_->checkpointer.tick(now);
   state_->groups->tick();
   state_->retention->tick();
+  state_->room.tick();
   state_->compactor->tick();
   const std::chrono::milliseconds every(config()->producer_id_expiration_check_interval_ms);
   if (now - state_->last_producer_expiry.load() < every) return;
@@ -211,6 +225,7 @@ Result<void> Broker::stop(Deadline deadline) {
   state_->retention->stop();
   state_->compactor->stop();
   state_->logs->prepare_stop();
+  state_->room.prepare_stop(bytes_of_stop(*topics()));
   Result<void> outcome;
   topics()->for_each([&](const TopicPtr& topic) {
     for (const auto& partition : topic->partitions) {

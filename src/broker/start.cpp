@@ -2,6 +2,7 @@
 // anything is served), then every partition.
 #include "driver.hpp"
 #include "kanal/base/logging.hpp"
+#include "room_session.hpp"
 #include "state.hpp"
 
 namespace kanal::broker {
@@ -22,12 +23,16 @@ Result<void> Broker::State::open_directory() {
 }
 
 Result<void> Broker::State::open_reserved() {
-  auto opened = base.open_store(options.data_dir + "/reserved");
+  const std::string where = options.data_dir + "/reserved";
+  auto opened = base.open_store(where);
+  if (!opened && DiskRoom::is_full(opened.error()) && room.give_up()) {
+    opened = base.open_store(where);
+  }
   if (!opened) return std::unexpected(opened.error());
   store = std::move(*opened);
   auto begun = store->open();
   if (!begun) return std::unexpected(begun.error());
-  session = std::move(*begun);
+  session = std::make_unique<RoomSession>(std::move(*begun), room);
 
   configs = std::make_unique<ConfigDriver>(*session, base.clock, config);
   auto started = configs->start({fresh_uuid(base.random), config->node.id});
@@ -82,6 +87,7 @@ Result<std::unique_ptr<Broker>> Broker::start(const Foundations& foundations,
                                               const BrokerOptions& options, StartReport& report) {
   auto state = std::make_unique<State>(foundations, options);
   if (auto done = state->open_directory(); !done) return std::unexpected(done.error());
+  state->room.prepare();
   if (auto done = state->open_reserved(); !done) return std::unexpected(done.error());
   auto broker = std::unique_ptr<Broker>(new Broker(std::move(state)));
   if (auto done = broker->state_->open_logs(*broker, report); !done)

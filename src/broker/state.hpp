@@ -6,6 +6,7 @@
 #include "compactor.hpp"
 #include "config_driver.hpp"
 #include "data_directory.hpp"
+#include "disk_room.hpp"
 #include "flusher.hpp"
 #include "kanal/broker/broker.hpp"
 #include "kanal/broker/groups.hpp"
@@ -26,6 +27,8 @@ struct Broker::State {
       : base(foundations),
         options(given),
         config(std::make_shared<const coordinator::BrokerConfig>(given.kafka)),
+        room({foundations.files, foundations.helpers, foundations.clock, given.data_dir,
+              given.reserve_bytes}),
         checkpointer(foundations.helpers),
         sessions(static_cast<std::size_t>(std::max(given.kafka.fetch_session_slots, 0))) {}
 
@@ -33,6 +36,7 @@ struct Broker::State {
   BrokerOptions options;
   std::shared_ptr<const coordinator::BrokerConfig> config;  // in force at the start
   DataDirectory directory;
+  DiskRoom room;
   std::unique_ptr<reserved::Store> store;
   std::unique_ptr<reserved::Session> session;
   std::unique_ptr<ConfigDriver> configs;

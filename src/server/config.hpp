@@ -38,6 +38,7 @@ struct ListenerOptions {
 struct Config {
   NodeId node_id{1};
   std::string data_dir = "./kanal-data";
+  std::uint64_t reserve_bytes = 33'554'432;  // kept on its disk; 0: none
   std::vector<ListenerOptions> listeners;
   std::uint32_t io_threads = 0;  // 0: resolved_io_threads
   std::uint32_t helper_threads = 2;

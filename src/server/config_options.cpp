@@ -20,6 +20,11 @@ constexpr Option kOptions[] = {
     {"data_dir", OptionKind::kText, "./kanal-data", 0, 0, "",
      "Directory of everything the broker keeps; made if missing, used by one process at a time.",
      ""},
+    {"storage.reserve.bytes", OptionKind::kBytes, "33554432", 0, kTebibyte, "",
+     "Bytes on the disk of data_dir that are given up when it is full, so that the broker can "
+     "always start, stop, delete and commit; records are refused meanwhile. At most an eighth of "
+     "the disk; 0 keeps none.",
+     ""},
     {"listeners", OptionKind::kListeners, "PLAINTEXT://127.0.0.1:9092", 0, 0, "",
      "Addresses to accept connections on, each with the address handed out to clients.", ""},
     {"advertised_listeners", OptionKind::kAddresses, "", 0, 0, "",
@@ -95,6 +100,8 @@ void apply_number(std::string_view key, std::int64_t number, Config& config) {
     config.kafka.node.max_partitions_per_topic = static_cast<std::int32_t>(number);
   } else if (key == "limits.log_bytes") {
     config.kafka.node.retention_total_bytes = static_cast<std::uint64_t>(number);
+  } else if (key == "storage.reserve.bytes") {
+    config.reserve_bytes = static_cast<std::uint64_t>(number);
   } else if (key == "limits.request_memory") {
     config.request_memory = static_cast<std::uint64_t>(number);
   } else if (key == "limits.answer_bytes_per_connection") {
@@ -110,6 +117,7 @@ std::string number_text(std::string_view key, const Config& config) {
     return std::to_string(config.kafka.node.max_partitions_per_topic);
   }
   if (key == "limits.log_bytes") return std::to_string(config.kafka.node.retention_total_bytes);
+  if (key == "storage.reserve.bytes") return std::to_string(config.reserve_bytes);
   if (key == "limits.request_memory") return std::to_string(config.request_memory);
   return std::to_string(config.answer_bytes_per_connection);
 }

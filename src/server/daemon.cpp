@@ -143,7 +143,8 @@ Result<void> Daemon::start_broker(broker::StartReport& report, std::size_t log_f
   }
   broker::BrokerOptions options{.data_dir = resolved_data_dir(config_.data_dir),
                                 .kafka = config_.kafka,
-                                .max_open_log_files = log_files};
+                                .max_open_log_files = log_files,
+                                .reserve_bytes = config_.reserve_bytes};
   auto broker = broker::Broker::start({*files_, helpers_, clock_, random_}, options, report);
   if (!broker) return std::unexpected(broker.error());
   broker_ = std::move(*broker);

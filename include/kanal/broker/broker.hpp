@@ -38,6 +38,7 @@ struct BrokerOptions {
   std::string data_dir;
   coordinator::BrokerConfig kafka;
   std::size_t max_open_log_files = 1024;
+  std::uint64_t reserve_bytes = 0;  // kept for a full disk; 0: none
 };
 
 /// For the log line of the start.

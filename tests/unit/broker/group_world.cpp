@@ -43,8 +43,9 @@ void GroupWorld::start() {
     return std::make_unique<Lent>(store);
   };
   StartReport report;
-  auto started = Broker::start(
-      foundations, {.data_dir = "/data", .kafka = config, .max_open_log_files = 64}, report);
+  const BrokerOptions options{
+      .data_dir = "/data", .kafka = config, .max_open_log_files = 64, .reserve_bytes = reserve};
+  auto started = Broker::start(foundations, options, report);
   ASSERT_TRUE(started) << started.error().detail;
   broker = std::move(*started);
   for (const auto& io : threads) broker->attach(*io);

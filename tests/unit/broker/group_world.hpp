@@ -123,6 +123,7 @@ class GroupWorld : public ::testing::Test {
   kanal::test::MemoryFileSystem files;
   reserved::MemoryStore store;
   coordinator::BrokerConfig config;
+  std::uint64_t reserve = 0;  // of the next start
   Listener listener{"PLAINTEXT", "broker.example", 9092};
   Peer peer;
   std::list<Asked> asked;
