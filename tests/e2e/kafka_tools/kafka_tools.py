@@ -17,6 +17,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "lib"))
 from broker import REPOSITORY, add_broker_arguments, broker_from, require  # noqa: E402
 import cluster_steps  # noqa: E402
+import compaction_steps  # noqa: E402
 import configs_steps  # noqa: E402
 from checks import Checks  # noqa: E402
 from dump_log import dump_log_problems  # noqa: E402
@@ -108,6 +109,7 @@ class KafkaTools:
         self.console()
         self.offsets()
         self.dump_log()
+        compaction_steps.run(self)
         self.perf_test()
         self.cluster()
         self.delete_topics()
