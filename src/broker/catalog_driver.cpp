@@ -193,6 +193,13 @@ std::shared_ptr<Partition> CatalogDriver::open_partition(const coordinator::Topi
     report->recovered += found.scanned ? 1 : 0;
     report->cut_bytes += found.cut_bytes;
     report->broken += log ? 0 : 1;
+    report->cut_logs += found.damage_cut ? 1 : 0;
+  }
+  if (found.damage_cut) {
+    logger("broker").error(
+        "A DAMAGED LOG WAS CUT, as log.recovery=truncate asks; what lay behind the damage is kept "
+        "beside it. channel={} kept_bytes={} where={}",
+        id.name, found.set_aside_bytes, found.detail);
   }
   if (found.cut_bytes > 0) {
     logger("broker").warn("Recovery cut a torn tail. channel={} bytes={} where={}", id.name,

@@ -41,6 +41,11 @@ class CatalogDriver {
   /// Goes over to new broker configs: topics that follow them have the new values at once.
   void configure(std::shared_ptr<const coordinator::BrokerConfig> config);
   [[nodiscard]] std::shared_ptr<const Topics> topics() const { return topics_.load(); }
+  /// No topic is made, changed or deleted meanwhile. Blocks; helper threads.
+  template <class Use>
+  auto while_unchanged(Use&& use) {
+    return catalog_.with([&](Catalog&) { return std::forward<Use>(use)(*topics_.load()); });
+  }
 
  private:
   struct Catalog {

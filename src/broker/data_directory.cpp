@@ -40,6 +40,8 @@ Result<DirectoryMeta> decode_meta(const std::string& text) {
   const auto format = take_line(rest, kFirstLine);
   if (!format)
     return refuse("meta does not begin with 'kanal-data': this is not a data directory of kanald");
+  if (format->starts_with("unfinished"))
+    return refuse("it is a snapshot that was never finished: remove it");
   int number = 0;
   const auto [at, error] = std::from_chars(format->data(), format->data() + format->size(), number);
   if (error != std::errc{} || at != format->data() + format->size())
@@ -80,6 +82,8 @@ Result<DataDirectory> DataDirectory::open(FileSystem& files, const std::string& 
   }
   if (!lock) return std::unexpected(lock.error());
   directory.lock_ = std::move(*lock);
+  // Links that a killed process had taken for a snapshot hold on to what is deleted.
+  (void)files.remove_all(path + "/.snapshot");
   return directory;
 }
 

@@ -52,8 +52,9 @@ Result<void> Broker::State::open_reserved() {
 }
 
 Result<void> Broker::State::open_logs(log::CommitSink& sink, StartReport& report) {
-  const log::SegmentStoreOptions segments{options.data_dir + "/channels",
-                                          options.max_open_log_files};
+  const log::SegmentStoreOptions segments{.directory = options.data_dir + "/channels",
+                                          .max_open_files = options.max_open_log_files,
+                                          .cut_damage = options.cut_damaged_logs};
   logs = log::make_segment_store(base.files, base.helpers, base.clock, segments);
   logs->start(sink);  // before any channel opens: it reads what the last shutdown left
   flusher = std::make_unique<Flusher>(base.helpers, facts.leader_epoch);

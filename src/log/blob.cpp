@@ -63,6 +63,12 @@ Bytes BlobReader::sized() {
   return part;
 }
 
+std::uint64_t blob_size(Bytes file) {
+  if (file.size() < kHead) return kHead + kTail;
+  const auto payload = load_be<std::uint64_t>(file.data() + 8);
+  return payload > UINT64_MAX - kHead - kTail ? 0 : kHead + payload + kTail;
+}
+
 Result<Bytes> open_blob(Bytes file, std::string_view magic, std::uint16_t newest,
                         std::uint16_t* version) {
   if (file.size() < kHead + kTail) return storage_error("it is cut short");

@@ -71,6 +71,9 @@ class BlobReader {
   bool good_ = true;
 };
 
+/// How long a file that begins with these bytes says it is; 0 where they do not tell.
+[[nodiscard]] std::uint64_t blob_size(Bytes file);
+
 /// The payload of a whole file, or what is wrong with it. `version` gets the file's, which is at
 /// most `newest`.
 [[nodiscard]] Result<Bytes> open_blob(Bytes file, std::string_view magic, std::uint16_t newest,

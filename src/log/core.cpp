@@ -357,11 +357,7 @@ Result<void> Core::load_index(const std::shared_ptr<SegmentFile>& file, std::uin
     auto opened = open(*file);
     if (!opened) return std::unexpected(std::move(opened.error()));
     auto rebuilt = rebuild_index(**opened, end, file->base, index_interval);
-    if (!rebuilt) {
-      rebuilt.error().detail =
-          "'" + path(segment_name(file->id())) + "' is damaged: " + rebuilt.error().detail;
-      return std::unexpected(std::move(rebuilt.error()));
-    }
+    if (!rebuilt) return std::unexpected(damaged(file->id(), std::move(rebuilt.error())));
     *index = rebuilt->blocks;
     sync_turn_.with([&] {
       if (!removed_) write_index(store().files, index_path, *rebuilt, false);

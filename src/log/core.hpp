@@ -49,6 +49,7 @@ struct StoreContext {
   Executor& helpers;
   const Clock& clock;
   const std::string directory;
+  bool cut_damage = false;  // set before anything is opened
   FileCache cache;
   std::atomic<std::uint64_t> written = 0;    // bytes appended to all channels
   std::atomic<std::uint64_t> set_aside = 0;  // makes names in .removed and .stray unique
@@ -98,6 +99,9 @@ class Core : public std::enable_shared_from_this<Core> {
 
   /// The log takes no more: `why` is what every later append gets.
   Error fail_for_good(Error why);
+  /// A reader or a helper met damage in the segment (an error of the disk is none): the log takes
+  /// no more, and the next start looks at every byte. What to tell. Any thread.
+  Error damaged(SegmentId segment, Error why);
   [[nodiscard]] Result<void> usable();
   void mark_removed() noexcept { removed_ = true; }
   /// After mark_removed(): returns once no helper works on the files any more, whose names may then

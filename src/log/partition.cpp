@@ -88,6 +88,12 @@ Result<void> Partition::State::restore(Bytes state) {
   return rest.empty() ? Result<void>{} : storage_error("Bytes are left after it.");
 }
 
+Result<std::vector<EpochEntry>> Partition::check_state(Bytes state) {
+  State scratch;
+  if (auto done = scratch.restore(state); !done) return std::unexpected(std::move(done.error()));
+  return scratch.epochs.entries();
+}
+
 Result<void> Partition::State::rebuild(Sequence from) {
   return log->replay(from, [this](Bytes batch) -> Result<void> {
     apply(batch);

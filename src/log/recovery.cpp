@@ -1,93 +1,38 @@
 #include "recovery.hpp"
 
 #include "blob.hpp"
-#include "compaction_record.hpp"
-#include "scan.hpp"
+#include "recovery_steps.hpp"
 
 #include "kanal/base/logging.hpp"
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
-#include <utility>
 
 namespace kanal::log {
 namespace {
 
 constexpr std::uint64_t kMaxCheckpointFile = 1 << 30;
 
-class Recovery {
- public:
-  Recovery(Core& core, const LogOptions& options, std::optional<SavedChannel> saved)
-      : core_(core),
-        files_(core.store().files),
-        interval_(
-            static_cast<std::uint64_t>(std::max<std::int64_t>(options.index_interval_bytes, 1))),
-        saved_(std::move(saved)) {}
-
-  Result<Recovered> run();
-
- private:
-  Result<void> read_channel(const std::vector<Sequence>& bases);
-  void choose_checkpoint();
-  void use_saved(const std::string& name);
-  Result<std::vector<Sequence>> list_segments();
-  Result<void> read_compaction_record(bool any_compacted);
-  Result<void> remove_trimmed(std::vector<Sequence>& bases);
-  Result<void> recover_segments(const std::vector<Sequence>& bases);
-  Result<void> check_ends(const std::vector<Sequence>& bases);
-  /// False: the log ends in this segment, the later ones are set aside.
-  Result<bool> recover_segment(Sequence base, std::optional<Sequence> next);
-  Result<bool> recover_compacted(const CompactedSegment& found, std::optional<Sequence> next);
-  Result<void> scan_compacted(const CompactedSegment& found, const File& file);
-  Result<bool> judge_tail(Segment& segment, File& file, std::uint64_t size, const Scanned& scanned,
-                          std::optional<Sequence> next);
-  [[nodiscard]] bool was_sealed(const Segment& segment);
-  void keep_index(const Segment& segment);
-  void drop_stale_index(const Segment& segment);
-  Result<void> cut(Segment& segment, File& file, std::uint64_t size, const std::string& why);
-  Result<void> set_aside(const std::vector<Sequence>& bases, std::size_t from);
-  Result<void> drop_trimmed();
-  Result<void> secure_start();
-  Result<void> remove_segment(SegmentId id);
-  Result<void> remove_unlisted();
-  Result<void> rewrite_channel(std::string why);
-  Segment& add_segment(Sequence base);
-  [[nodiscard]] const SegmentLayout* known(Sequence base) const;
-  /// The file that counts.
-  [[nodiscard]] SegmentId id_of(Sequence base) const {
-    const CompactedSegment* compacted = record_.find(base);
-    return compacted != nullptr ? compacted->id : SegmentId{base, 0};
-  }
-  [[nodiscard]] std::string name_of(Sequence base) const {
-    return "'" + core_.path(segment_name(id_of(base))) + "'";
-  }
-  [[nodiscard]] std::unexpected<Error> damaged(Sequence base, std::uint64_t position,
-                                               std::string_view why) const;
-  void report(std::string sentence);
-
-  Core& core_;
-  FileSystem& files_;
-  const std::uint64_t interval_;
-  std::optional<SavedChannel> saved_;
-  Layout layout_;  // of the chosen checkpoint
-  CompactionRecord record_;
-  std::vector<SegmentId> unlisted_;  // files of swaps that were not decided, or are done
-  Recovered result_;
-};
+}  // namespace
 
 Result<Recovered> Recovery::run() {
   const auto exists = files_.exists(core_.directory());
   if (!exists) return std::unexpected(exists.error());
   if (!*exists) {
     use_saved("The recovery points");
-    if (layout_.created) {
-      return storage_error("The directory '" + core_.directory() + "' is missing.");
+    if (!layout_.created) return std::move(result_);
+    if (!core_.store().cut_damage) {
+      return storage_error("The directory '" + core_.directory() + "' is missing." +
+                           std::string(kWhatToDo));
     }
+    report_loss("The directory '" + core_.directory() + "' is missing: all its records are lost");
+    result_.state.start = result_.state.end = layout_.end;
+    result_.state.generation = layout_.generation;
+    result_.state.last_epoch = layout_.last_epoch;
     return std::move(result_);
   }
   result_.report.scanned = true;
   core_.names_dirty = true;
+  checkpoints_from_ = checkpoints_count_from(files_, core_.directory());
   choose_checkpoint();
   auto bases = list_segments();
   if (!bases) return std::unexpected(std::move(bases.error()));
@@ -96,7 +41,11 @@ Result<Recovered> Recovery::run() {
   result_.state.created = true;
   result_.state.end = result_.state.start;
   result_.state.last_epoch = layout_.last_epoch;
-  if (auto done = recover_segments(*bases); !done) return std::unexpected(std::move(done.error()));
+  auto recovered = recover_segments(*bases);
+  if (!recovered && damaged_ && core_.store().cut_damage) {
+    recovered = cut_damage(*bases, recovered.error());
+  }
+  if (!recovered) return std::unexpected(std::move(recovered.error()));
   if (auto done = drop_trimmed(); !done) return std::unexpected(std::move(done.error()));
   if (auto done = remove_unlisted(); !done) return std::unexpected(std::move(done.error()));
   core_.in_turn([&] { core_.set_compaction_record(std::move(record_)); });
@@ -105,13 +54,14 @@ Result<Recovered> Recovery::run() {
 
 /// The newer of what the last shutdown and the last running checkpoint left.
 void Recovery::choose_checkpoint() {
+  if (saved_ && is_void(*saved_)) saved_.reset();
   const std::string path = core_.path(kCheckpointFile);
   if (auto bytes = read_file(files_, path, kMaxCheckpointFile)) {
     auto own = decode_checkpoint(*bytes);
     if (!own) {
       report("The checkpoint '" + path + "' is not used: " + own.error().detail + ".");
     } else if (own->id.topic_id == core_.id().topic_id &&
-               own->id.partition == core_.id().partition &&
+               own->id.partition == core_.id().partition && !is_void(*own) &&
                (!saved_ || own->checkpoint.upto >= saved_->checkpoint.upto)) {
       saved_ = std::move(*own);
     }
@@ -119,6 +69,13 @@ void Recovery::choose_checkpoint() {
     report("The checkpoint is not used: " + bytes.error().detail);
   }
   use_saved("'" + path + "'");
+}
+
+/// It was made before the log was cut, or vouches for what turned out to be damaged.
+bool Recovery::is_void(const SavedChannel& saved) const {
+  if (checkpoints_from_.value() < 0) return false;
+  const auto layout = decode_layout(saved.checkpoint.layout);
+  return !layout || layout->last_epoch < checkpoints_from_;
 }
 
 void Recovery::use_saved(const std::string& name) {
@@ -151,7 +108,9 @@ Result<void> Recovery::read_channel(const std::vector<Sequence>& bases) {
                            "' was missing or damaged and was made again from the checkpoint.");
   }
   if (channel->condition == Condition::kDamaged) {
-    return storage_error("'" + path + "' is damaged: its checksums do not match.");
+    return storage_error("'" + path +
+                         "' is damaged: its checksums do not match. If the directory is this "
+                         "topic's, remove the file: the log then starts at its first segment.");
   }
   // Never completely written: the process or the machine stopped while the directory was being
   // made. Or somebody removed it: then what was trimmed inside the first segment comes back, which
@@ -193,6 +152,7 @@ Result<std::vector<Sequence>> Recovery::list_segments() {
     const CompactedSegment* holder = record_.holder(id.base);
     if (holder != nullptr ? holder->id == id : id.generation == 0) {
       bases.push_back(id.base);
+      live_.push_back(id);
     } else {
       unlisted_.push_back(id);
     }
@@ -223,6 +183,12 @@ Result<void> Recovery::read_compaction_record(bool any_compacted) {
 /// Once the log is sound without them.
 Result<void> Recovery::remove_unlisted() {
   for (const SegmentId& id : unlisted_) {
+    if (cutting_) {  // they may hold what was lost
+      const auto aside = name_aside(files_, core_.path(segment_name(id)));
+      if (!aside) return std::unexpected(aside.error());
+      if (auto done = files_.rename(core_.path(segment_name(id)), *aside); !done) return done;
+      continue;
+    }
     if (auto done = remove_segment(id); !done) return done;
   }
   return {};
@@ -259,19 +225,32 @@ Result<void> Recovery::remove_segment(SegmentId id) {
   return files_.remove(core_.path(index_name(id)));
 }
 
+/// What compaction has listed was synced before.
+Result<void> Recovery::check_listed() {
+  for (const CompactedSegment& segment : record_.segments) {
+    if (segment.end <= result_.state.start) continue;
+    if (std::ranges::find(live_, segment.id) != live_.end()) continue;
+    damaged_ = true;
+    return storage_error("'" + core_.path(segment_name(segment.id)) + "' is missing." +
+                         std::string(kWhatToDo));
+  }
+  return {};
+}
+
 Result<void> Recovery::recover_segments(const std::vector<Sequence>& bases) {
   LogState& state = result_.state;
   if (auto done = check_ends(bases); !done) return done;
+  if (auto done = cutting_ ? Result<void>{} : check_listed(); !done) return done;
   if (bases.empty()) return {};
   state.end = bases.front();
   for (std::size_t i = 0; i < bases.size(); ++i) {
     const bool last = i + 1 == bases.size();
     const auto more = recover_segment(bases[i], last ? std::nullopt : std::optional(bases[i + 1]));
     if (!more) return std::unexpected(more.error());
-    if (!*more && !last) {
-      if (auto done = set_aside(bases, i + 1); !done) return done;
-      break;
-    }
+    if (*more || (last && !ends_before_)) continue;
+    if (auto done = void_checkpoints_above(state.end); !done) return done;
+    if (auto done = set_aside(bases, ends_before_ ? i : i + 1); !done) return done;
+    break;
   }
   if (result_.checkpoint && state.end < result_.checkpoint->upto &&
       state.start < result_.checkpoint->upto) {
@@ -287,12 +266,16 @@ Result<void> Recovery::check_ends(const std::vector<Sequence>& bases) {
   const Sequence upto = result_.checkpoint ? result_.checkpoint->upto : Sequence(1);
   if (bases.empty()) {
     if (upto <= state.start) return {};
-    return storage_error("All segment files of '" + core_.directory() + "' are missing.");
+    const std::string why = "All segment files of '" + core_.directory() + "' are missing";
+    if (core_.store().cut_damage) return go_on_from(upto, why);
+    return storage_error(why + "." + std::string(kWhatToDo));
   }
   if (bases.front() <= state.start) return {};
-  return storage_error("The log in '" + core_.directory() + "' starts at offset " +
-                       std::to_string(to_offset(state.start).value()) + " but its first file is " +
-                       name_of(bases.front()) + ".");
+  const std::string why = "The log in '" + core_.directory() + "' starts at offset " +
+                          std::to_string(to_offset(state.start).value()) +
+                          " but its first file is " + name_of(bases.front());
+  if (core_.store().cut_damage) return go_on_from(bases.front(), why);
+  return storage_error(why + "." + std::string(kWhatToDo));
 }
 
 Result<bool> Recovery::recover_segment(Sequence base, std::optional<Sequence> next) {
@@ -348,18 +331,20 @@ Result<bool> Recovery::recover_compacted(const CompactedSegment& found,
   const auto size = (*file)->size();
   if (!size) return std::unexpected(size.error());
   if (*size != found.size) {
-    return damaged(base, std::min(*size, found.size), "compaction left it with another size");
+    return end_before_compacted(
+        damaged(base, std::min(*size, found.size), "compaction left it with another size"));
   }
   const bool vouched = result_.checkpoint && found.end <= result_.checkpoint->upto;
   if (!vouched) {
     if (auto done = scan_compacted(found, **file); !done) {
-      return std::unexpected(std::move(done.error()));
+      return end_before_compacted(std::unexpected(std::move(done.error())));
     }
   }
   state.last_epoch = std::max(state.last_epoch, found.last_epoch);
   state.end = found.end;
   // The active segment is never compacted, and was there before this one.
   if (next ? *next != found.end : found.end > state.start) {
+    if (cutting_) return false;
     return damaged(base, found.size, "the segment behind it is missing");
   }
   return true;
@@ -386,6 +371,11 @@ Result<bool> Recovery::judge_tail(Segment& segment, File& file, std::uint64_t si
     return true;
   }
   const std::string why = whole ? "batches are missing at its end" : scanned.stopped;
+  if (cutting_) {
+    if (auto done = cut_off(segment, size, why); !done)
+      return std::unexpected(std::move(done.error()));
+    return next && scanned.next == *next;
+  }
   const auto behind = find_batch_behind(file, size, scanned);
   if (!behind) return std::unexpected(behind.error());
   if (*behind) {
@@ -449,41 +439,6 @@ void Recovery::keep_index(const Segment& segment) {
                   segment.indexed_from == 0 ? segment.index : nullptr});
 }
 
-Result<void> Recovery::cut(Segment& segment, File& file, std::uint64_t size,
-                           const std::string& why) {
-  const std::uint64_t bytes = size - segment.size;
-  const auto zeros = all_zero(file, segment.size, size);
-  if (!zeros) return std::unexpected(zeros.error());
-  if (auto done = file.truncate(segment.size); !done) return done;
-  if (auto done = file.sync(); !done) return done;
-  (void)files_.remove(core_.path(index_name(segment.base())));  // it may cover what was cut
-  result_.report.cut_bytes += bytes;
-  report("Cut " + std::to_string(bytes) + (*zeros ? " zero" : " torn") + " bytes off the end of " +
-         name_of(segment.base()) + " at position " + std::to_string(segment.size) + ": " + why +
-         ".");
-  return {};
-}
-
-/// Segments behind the place where a power cut left the log: kept under another name, not part of
-/// it any more.
-Result<void> Recovery::set_aside(const std::vector<Sequence>& bases, std::size_t from) {
-  for (std::size_t i = from; i < bases.size(); ++i) {
-    if (record_.find(bases[i]) == nullptr) continue;
-    return damaged(bases[from - 1], result_.state.segments.back().size,
-                   "it ends too soon, and what lay behind it was compacted");
-  }
-  for (std::size_t i = bases.size(); i-- > from;) {  // the last first: the log never has a hole
-    const std::string name = segment_name(bases[i]);
-    if (auto file = files_.open(core_.path(name), OpenMode::kRead)) {
-      if (const auto size = (*file)->size()) result_.report.cut_bytes += *size;
-    }
-    if (auto done = files_.rename(core_.path(name), core_.path(name + ".cut")); !done) return done;
-    (void)files_.remove(core_.path(index_name(bases[i])));
-    report("Set aside " + name_of(bases[i]) + " as .cut: what lay before it was lost unsynced.");
-  }
-  return files_.sync_directory(core_.directory());
-}
-
 /// Segments wholly below the start.
 Result<void> Recovery::drop_trimmed() {
   LogState& state = result_.state;
@@ -521,9 +476,10 @@ const SegmentLayout* Recovery::known(Sequence base) const {
 }
 
 std::unexpected<Error> Recovery::damaged(Sequence base, std::uint64_t position,
-                                         std::string_view why) const {
+                                         std::string_view why) {
+  damaged_ = true;
   return storage_error(name_of(base) + " is damaged at position " + std::to_string(position) +
-                       ": " + std::string(why) + ".");
+                       ": " + std::string(why) + "." + std::string(kWhatToDo));
 }
 
 void Recovery::report(std::string sentence) {
@@ -532,6 +488,8 @@ void Recovery::report(std::string sentence) {
   if (!detail.empty()) detail += ' ';
   detail += sentence;
 }
+
+namespace {
 
 /// The clean checkpoint says it all.
 std::optional<Recovered> trust_clean(Core& core, SavedChannel& saved) {

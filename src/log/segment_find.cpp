@@ -9,10 +9,6 @@
 namespace kanal::log {
 namespace {
 
-std::unexpected<std::variant<Miss, Error>> failed(Error error) {
-  return std::unexpected(std::variant<Miss, Error>(std::move(error)));
-}
-
 constexpr std::uint64_t kLoad = 1 << 20;
 
 }  // namespace
@@ -115,7 +111,7 @@ Maybe<bool> SegmentLog::walk_block(const Segment& segment, std::size_t block, Vi
       return std::unexpected(miss_pages(segment, at, kLoad));
     }
     const auto header = walk.at(at);
-    if (!header) return failed(header.error());
+    if (!header) return damaged(segment, header.error());
     if (!visit(*header)) return false;
     at += header->size();
   }

@@ -49,6 +49,8 @@ class SegmentLog final : public ChannelLog {
   [[nodiscard]] std::vector<std::byte> layout() const override;
   Result<void> checkpoint(const Checkpoint& checkpoint) override;
   Result<Sequence> sync() override;
+  Result<Checkpoint> link_into(const std::string& directory,
+                               const std::function<Result<Checkpoint>()>& moment) const override;
   Result<void> replay(Sequence from, const BatchVisitor& visit) const override;
   [[nodiscard]] std::unique_ptr<Rewrite> rewrite(Sequence below) override;
   void adopt() override;
@@ -104,6 +106,8 @@ class SegmentLog final : public ChannelLog {
                                                      std::uint64_t size) const;
   [[nodiscard]] std::variant<Miss, Error> miss_index(const Segment& segment) const;
   Maybe<std::shared_ptr<File>> open_for_read(const Segment& segment) const;
+  [[nodiscard]] std::unexpected<std::variant<Miss, Error>> damaged(const Segment& segment,
+                                                                   Error why) const;
   Maybe<Place> locate(const Segment& segment, const File& file, Sequence sequence) const;
   Maybe<Place> boundary_before(const Segment& segment, const File& file, Place from,
                                std::uint64_t limit) const;

@@ -115,7 +115,7 @@ Maybe<SegmentLog::Place> SegmentLog::first_batch(const Segment& segment, const F
     return std::unexpected(miss_pages(segment, from.position, kSlice));
   }
   const auto header = walk.at(from.position);
-  if (!header) return failed(header.error());
+  if (!header) return damaged(segment, header.error());
   const std::uint64_t end = from.position + header->size();
   if (end > limit) return from;
   const std::uint64_t warm = warm_end(segment, file, from.position, end);
@@ -150,7 +150,7 @@ Maybe<SegmentLog::Place> SegmentLog::locate(const Segment& segment, const File& 
       return std::unexpected(miss_pages(segment, place.position, kSlice));
     }
     const auto header = walk.at(place.position);
-    if (!header) return failed(header.error());
+    if (!header) return damaged(segment, header.error());
     const Sequence next = to_sequence(header->next_offset());
     if (next <= place.base) break;  // not what the index says; read() tells
     if (next > sequence) break;
@@ -173,7 +173,7 @@ Maybe<SegmentLog::Place> SegmentLog::boundary_before(const Segment& segment, con
   HeaderWalk walk(file, segment.size, limit);
   while (place.position + records::kHeaderSize <= std::min(limit, segment.size)) {
     const auto header = walk.at(place.position);
-    if (!header) return failed(header.error());
+    if (!header) return damaged(segment, header.error());
     if (place.position + header->size() > limit) break;
     place = {place.position + header->size(), to_sequence(header->next_offset())};
   }

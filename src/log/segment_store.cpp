@@ -37,6 +37,7 @@ class SegmentStore final : public LogStore {
         Journal::Base{files, helpers, clock},
         Journal::Options{options.directory, whole_blocks(options.journal_bytes / 2),
                          options.journal_id});
+    context_->cut_damage = options.cut_damage;
   }
 
   void start(CommitSink& sink) override;
@@ -74,6 +75,7 @@ class SegmentStore final : public LogStore {
   CommitSink* sink_ = nullptr;
   std::optional<Error> broken_;  // set by start
   Leaf<SavedChannels> saved_;    // of the last run, until each is opened
+  Leaf<SavedChannels> refused_;  // what vouches for channels that did not open, for the next start
   std::atomic<bool> only_new_ = false;           // no channel is opened that existed before
   Leaf<std::unordered_set<std::string>> moved_;  // names moved away and not synced since
 };
@@ -202,8 +204,14 @@ Result<Opened> SegmentStore::open(const ChannelId& id, ChannelHandle handle, Lea
     opened.report.detail = std::move(*stray);
   }
   const bool clean = saved && saved->clean;
+  std::optional<SavedChannel> kept;
+  if (!clean) kept = saved;
   auto recovered = recover(*core, options, std::move(saved));
   if (!recovered) {
+    if (kept) {
+      // Or a clean stop would forget what has to be there, and the next start would not miss it.
+      refused_.with([&](SavedChannels& all) { all.insert_or_assign(id.name, std::move(*kept)); });
+    }
     logger("log").error("A channel could not be opened. channel={} why=\"{}\"", id.name,
                         recovered.error().detail);
     return std::unexpected(std::move(recovered.error()));
@@ -281,6 +289,7 @@ Result<void> SegmentStore::remove(const ChannelId& id) {
   });
   if (core != nullptr) core->wait_for_helpers();
   (void)take_saved(id);
+  refused_.with([&](SavedChannels& all) { all.erase(id.name); });
   const auto exists = context_->files.exists(path(directory_name(id)));
   if (!exists) return std::unexpected(exists.error());
   if (!*exists) return {};
@@ -388,11 +397,13 @@ std::vector<SavedChannel> SegmentStore::take_kept(const std::vector<std::shared_
       if (const auto found = channels.by_name.find(name); found != channels.by_name.end()) {
         const Core& core = *found->second;
         const std::int64_t upto = channel.checkpoint.upto.value();
-        if (!core.owns_files() || core.id().topic_id != channel.id.topic_id ||
+        if (core.removed() || core.id().topic_id != channel.id.topic_id ||
             core.synced_end < upto) {
           continue;
         }
-        channel.clean = channel.clean && core.staged_end == upto && !unsynced.contains(&core);
+        // Of a log that failed it tells what has to be there, no more.
+        channel.clean = channel.clean && core.owns_files() && core.staged_end == upto &&
+                        !unsynced.contains(&core);
       }
       kept.push_back(std::move(channel));
     }
@@ -415,7 +426,11 @@ Result<void> SegmentStore::stop(Deadline deadline) {
   sync_open(cores, deadline);
   tell_sink(cores, synced_before);
   context_->journal->close();
-  const std::vector<SavedChannel> kept = take_kept(cores);
+  std::vector<SavedChannel> kept = take_kept(cores);
+  refused_.with([&](SavedChannels& all) {
+    for (auto& [name, channel] : all) kept.push_back(std::move(channel));
+    all.clear();
+  });
   const Buffer file = encode_all(kept);
   if (auto done = replace_file(context_->files, path(kCleanFile), file); !done) return done;
   return context_->files.remove(path(kPointsFile));

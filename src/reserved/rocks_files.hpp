@@ -5,6 +5,7 @@
 
 #include "kanal/base/error.hpp"
 
+#include <rocksdb/db.h>
 #include <rocksdb/env.h>
 #include <rocksdb/file_system.h>
 
@@ -93,6 +94,9 @@ class FewerSyncs final : public rocksdb::FileSystemWrapper {
 [[nodiscard]] Result<bool> prepare_directory(rocksdb::Env& env, const std::string& directory);
 /// To be removed once the database is made.
 [[nodiscard]] std::string new_mark(const std::string& directory);
+
+/// `directory`, which is not there yet, becomes a database with what this one holds now.
+[[nodiscard]] Result<void> copy_database(rocksdb::DB& database, const std::string& directory);
 
 [[nodiscard]] Error storage_error(const std::string& what, const rocksdb::Status& status);
 

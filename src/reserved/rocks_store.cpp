@@ -7,6 +7,7 @@
 #include "rocks_store.hpp"
 
 #include "kanal/base/logging.hpp"
+#include "kanal/reserved/check.hpp"
 #include "names.hpp"
 #include "record_frame.hpp"
 #include "rocks_files.hpp"
@@ -189,6 +190,7 @@ class RocksStore final : public Store, public std::enable_shared_from_this<Rocks
   Result<std::unique_ptr<Session>> open() override;
   Result<void> flush() override;
   std::uint64_t journal_position() const override;
+  Result<void> copy(const std::string& directory);
 
   Result<Stored> append(const ReservedName& name, std::span<const Bytes> records,
                         Durability durability);
@@ -277,6 +279,7 @@ class RocksStoreHandle final : public Store {
   Result<std::unique_ptr<Session>> open() override { return store_->open(); }
   Result<void> flush() override { return store_->flush(); }
   std::uint64_t journal_position() const override { return store_->journal_position(); }
+  Result<void> copy(const std::string& directory) { return store_->copy(directory); }
 
  private:
   std::shared_ptr<RocksStore> store_;
@@ -325,6 +328,13 @@ Result<void> RocksStore::flush() {
 std::uint64_t RocksStore::journal_position() const {
   const std::shared_lock database(db_lock_);
   return db_ == nullptr ? 0 : db_->GetLatestSequenceNumber();
+}
+
+Result<void> RocksStore::copy(const std::string& directory) {
+  if (auto usable = repair_if_broken(); !usable) return usable;
+  const std::shared_lock database(db_lock_);
+  if (db_ == nullptr) return fail(ErrorCode::KAFKA_STORAGE_ERROR, "the reserved store is closed");
+  return copy_database(*db_, directory);
 }
 
 void add_records(rocksdb::WriteBatch& batch, std::string_view prefix, Live& live,
@@ -564,6 +574,12 @@ Result<std::unique_ptr<Store>> open_rocks_store(const std::string& directory,
 
 Result<std::unique_ptr<Store>> open_rocks_store(const std::string& directory) {
   return open_rocks_store(directory, rocksdb::FileSystem::Default());
+}
+
+Result<void> copy_rocks_store(Store& store, const std::string& directory) {
+  auto* handle = dynamic_cast<RocksStoreHandle*>(&store);
+  if (handle != nullptr) return handle->copy(directory);
+  return fail(ErrorCode::KAFKA_STORAGE_ERROR, "this reserved store cannot be copied");
 }
 
 }  // namespace kanal::reserved

@@ -47,6 +47,7 @@ struct Config {
   /// Made and not yet sent, per connection; a single answer may be larger.
   std::uint64_t answer_bytes_per_connection = 16'777'216;
   std::uint32_t open_log_files = 0;  // 0: half of the file limit
+  bool cut_damaged_logs = false;     // log.recovery: truncate
   std::string log_level = "info";
   /// Kafka's configs in force; layers.fixed also holds node.id, listeners, log.dirs as
   /// DescribeConfigs shows them.
@@ -68,6 +69,8 @@ struct CommandLine {
   std::vector<std::pair<std::string, std::string>> settings;  // --data-dir and --set, in order
   bool print_config = false;
   bool check_config = false;
+  std::optional<std::string> check_data;  // the directory
+  std::optional<std::string> snapshot;    // where to
   bool version = false;
   bool help = false;
 };

@@ -51,6 +51,11 @@ constexpr Option kOptions[] = {
      "log.retention.total.bytes"},
     {"limits.open_log_files", OptionKind::kNumber, "0", 0, 10'000'000, "",
      "Log files kept open; 0 is half of what the system allows the process.", ""},
+    {"log.recovery", OptionKind::kWord, "strict", 0, 0, "strict, truncate",
+     "What a start does about a log that is damaged in the middle: strict keeps the partition "
+     "offline and untouched, truncate cuts the log before the damage and keeps what lay behind it "
+     "beside the log.",
+     ""},
     {"logging.level", OptionKind::kWord, "info", 0, 0, "trace, debug, info, warn, error, off",
      "Least important log lines that are written.", ""},
 };
@@ -169,6 +174,8 @@ void apply_option(const Option& option, std::string_view value, Config& config) 
     config.kafka.node.rack = value.empty() ? std::nullopt : std::optional(std::string(value));
   } else if (option.key == "data_dir") {
     config.data_dir = value;
+  } else if (option.key == "log.recovery") {
+    config.cut_damaged_logs = value == "truncate";
   } else if (option.key == "logging.level") {
     config.log_level = value;
   }
@@ -180,6 +187,7 @@ std::string option_text(const Option& option, const Config& config) {
   }
   if (option.key == "node.rack") return config.kafka.node.rack.value_or("");
   if (option.key == "data_dir") return config.data_dir;
+  if (option.key == "log.recovery") return config.cut_damaged_logs ? "truncate" : "strict";
   return config.log_level;
 }
 

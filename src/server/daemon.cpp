@@ -10,7 +10,9 @@
 #include <map>
 
 #include "kanal/base/logging.hpp"
+#include "kanal/broker/snapshot.hpp"
 #include "kanal/handlers/route.hpp"
+#include "snapshot.hpp"
 
 namespace kanal::server {
 namespace {
@@ -114,10 +116,10 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const Config& config, std::string_
   const auto took = (daemon->clock_.now() - begin) / std::chrono::milliseconds(1);
   logger("server").info(
       "Serving. version={} data_dir={} listeners={} topics={} partitions={} groups={} recovered={} "
-      "broken={} cut_bytes={} io_threads={} took_ms={}",
+      "broken={} cut_logs={} cut_bytes={} io_threads={} took_ms={}",
       version, config.data_dir, join_listeners(daemon->listeners_), report.topics,
-      report.partitions, report.groups, report.recovered, report.broken, report.cut_bytes,
-      daemon->io_.size(), took);
+      report.partitions, report.groups, report.recovered, report.broken, report.cut_logs,
+      report.cut_bytes, daemon->io_.size(), took);
   if (auto done = daemon->open_doors(ready_file); !done) {
     (void)daemon->stop();
     return std::unexpected(done.error());
@@ -144,6 +146,7 @@ Result<void> Daemon::start_broker(broker::StartReport& report, std::size_t log_f
   broker::BrokerOptions options{.data_dir = resolved_data_dir(config_.data_dir),
                                 .kafka = config_.kafka,
                                 .max_open_log_files = log_files,
+                                .cut_damaged_logs = config_.cut_damaged_logs,
                                 .reserve_bytes = config_.reserve_bytes};
   auto broker = broker::Broker::start({*files_, helpers_, clock_, random_}, options, report);
   if (!broker) return std::unexpected(broker.error());
@@ -205,6 +208,7 @@ void Daemon::tick_later() {
 }
 
 Result<void> Daemon::open_doors(const std::optional<std::string>& ready_file) {
+  if (auto done = open_control(); !done) return done;
   for (const auto& listener : listeners_) {
     if (auto done = listener->listen(); !done) return done;
   }
@@ -214,7 +218,23 @@ Result<void> Daemon::open_doors(const std::optional<std::string>& ready_file) {
   return replace_file(*files_, *ready_file, as_bytes(lines));
 }
 
+Result<void> Daemon::open_control() {
+  auto answer = [this](const std::string& line, const std::function<bool()>& cancelled) {
+    return answer_control(*broker_, line, cancelled);
+  };
+  auto control =
+      ControlSocket::open(*files_, resolved_data_dir(config_.data_dir), std::move(answer));
+  if (!control) {
+    // Nothing but snapshots needs it, and some file systems have no sockets.
+    logger("server").warn("No snapshots can be asked for. reason={}", control.error().detail);
+    return {};
+  }
+  control_ = std::move(*control);
+  return {};
+}
+
 Result<void> Daemon::stop() {
+  control_.reset();  // a snapshot that is being made is given up
   const Time begin = clock_.now();
   io_.front()->post([this] {
     for (const auto& listener : listeners_) listener->stop();

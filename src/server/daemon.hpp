@@ -5,6 +5,7 @@
 #include "config.hpp"
 #include "connection_group.hpp"
 #include "connection_limits.hpp"
+#include "control.hpp"
 #include "helper_pool.hpp"
 #include "kanal/base/error.hpp"
 #include "kanal/broker/broker.hpp"
@@ -40,6 +41,7 @@ class Daemon {
   static Descriptors share_descriptors(const Config& config);
   Result<void> start_broker(broker::StartReport& report, std::size_t log_files);
   Result<void> start_listeners(std::size_t connections);
+  Result<void> open_control();
   Result<void> open_doors(const std::optional<std::string>& ready_file);
   void run_io_threads();
   void tick_later();
@@ -62,6 +64,7 @@ class Daemon {
   std::vector<std::unique_ptr<ConnectionGroup>> groups_;
   std::vector<std::unique_ptr<Listener>> listeners_;
   std::vector<std::jthread> threads_;
+  std::unique_ptr<ControlSocket> control_;  // goes first
 };
 
 }  // namespace kanal::server

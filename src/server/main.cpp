@@ -2,10 +2,12 @@
 #include <cstdio>
 #include <span>
 
+#include "check_data.hpp"
 #include "config.hpp"
 #include "daemon.hpp"
 #include "kanal/base/logging.hpp"
 #include "signals.hpp"
+#include "snapshot.hpp"
 
 namespace {
 
@@ -53,10 +55,12 @@ int main(int count, char** arguments) {
   if (!command) return report(command.error());
   if (command->help) return print(help_text());
   if (command->version) return print("kanald " KANAL_VERSION "\n");
+  if (command->check_data) return check_data_command(*command->check_data);
   const auto config = read_config(*command);
   if (!config) return report(config.error());
   if (command->print_config) return print(print_config(*config));
   if (command->check_config) return print("The configuration is fine.\n");
   (void)set_log_level(config->log_level);
+  if (command->snapshot) return snapshot_command(*config, *command->snapshot);
   return serve(*config, command->ready_file);
 }

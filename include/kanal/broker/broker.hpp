@@ -38,6 +38,7 @@ struct BrokerOptions {
   std::string data_dir;
   coordinator::BrokerConfig kafka;
   std::size_t max_open_log_files = 1024;
+  bool cut_damaged_logs = false;  // log.recovery=truncate
   std::uint64_t reserve_bytes = 0;  // kept for a full disk; 0: none
 };
 
@@ -46,6 +47,7 @@ struct StartReport {
   std::size_t topics = 0, partitions = 0;
   std::size_t recovered = 0;  // partitions whose log had to be scanned
   std::size_t broken = 0;     // partitions that could not be opened
+  std::size_t cut_logs = 0;   // partitions that log.recovery=truncate took records from
   std::uint64_t cut_bytes = 0;
   std::size_t groups = 0;
 };
@@ -56,6 +58,7 @@ struct ProducerIdentity {
 };
 
 class Groups;
+struct SnapshotReport;  // snapshot.hpp
 
 class Broker final : public log::CommitSink {
  public:
@@ -130,6 +133,10 @@ class Broker final : public log::CommitSink {
   /// Second half, once no request can come any more (connections closed or I/O threads stopped):
   /// checkpoints all partitions and closes the stores. Blocks up to `deadline`.
   Result<void> stop(Deadline deadline);
+  /// Makes `directory` a copy of everything the broker keeps, while it goes on; see snapshot.hpp.
+  /// Blocks: a thread of its own.
+  Result<SnapshotReport> snapshot(const std::string& directory,
+                                  const std::function<bool()>& cancelled);
   /// Periodic work (checkpoints, producer expiry); posted to helpers. Called every second from one
   /// I/O thread.
   void tick();

@@ -128,6 +128,14 @@ class ChannelLog {  // one channel, opened under one leader epoch for life
   /// (Partition::checkpoint asks for it).
   [[nodiscard]] virtual std::vector<std::byte> layout() const = 0;
   virtual Result<void> checkpoint(const Checkpoint& checkpoint) = 0;
+  /// Puts links of the channel's files into `directory`, which is not there yet, and hands out what
+  /// `moment` said, which is called while none of them changes its name; LogSnapshot does the rest.
+  /// Helper threads.
+  virtual Result<Checkpoint> link_into(const std::string& directory,
+                                       const std::function<Result<Checkpoint>()>& moment) const {
+    (void)moment;
+    return fail(ErrorCode::KAFKA_STORAGE_ERROR, "'" + directory + "': this log cannot be copied.");
+  }
   /// Makes all that is staged durable and returns the sequence after it; the flusher reports it to
   /// the sink.
   virtual Result<Sequence> sync() = 0;
@@ -159,6 +167,8 @@ struct RecoveryReport {
   bool scanned = false;  // false: the clean checkpoint was enough and no file was touched
   std::uint64_t scanned_bytes = 0;
   std::uint64_t cut_bytes = 0;  // torn tail
+  bool damage_cut = false;      // SegmentStoreOptions::cut_damage took records out of the log …
+  std::uint64_t set_aside_bytes = 0;  // … and kept this much beside it
   std::string detail;           // file and position of what was cut
 };
 struct Opened {
@@ -208,6 +218,7 @@ struct SegmentStoreOptions {
   std::size_t max_open_files = 1024;
   std::uint64_t journal_bytes = 64 << 20;  // of the journal that many logs share for their syncs
   std::uint64_t journal_id = 0;            // random: tells this start's entries from all others
+  bool cut_damage = false;  // a damaged log is cut before the damage; else it does not open
 };
 [[nodiscard]] std::unique_ptr<LogStore> make_segment_store(FileSystem& files, Executor& helpers,
                                                            const Clock& clock,

@@ -69,6 +69,9 @@ class Partition {
                                                  RecoveryReport* report);
   ~Partition();
 
+  /// The leader epochs in Checkpoint::state, all of which can be read.
+  [[nodiscard]] static Result<std::vector<EpochEntry>> check_state(Bytes state);
+
   /// Assigns offsets (patched into `batch.bytes` with the leader epoch, both outside the CRC) and
   /// writes. Errors: OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, INVALID_RECORD (offset
   /// overflow), RECORD_LIST_TOO_LARGE (larger than a segment), KAFKA_STORAGE_ERROR; after `lost`

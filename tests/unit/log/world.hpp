@@ -106,7 +106,7 @@ class World {
 
   void start() {
     store_ = make_segment_store(files_, helpers, clock,
-                                {directory_, max_open_files, journal_bytes, ++starts_});
+                                {directory_, max_open_files, journal_bytes, ++starts_, cut_damage});
     store_->start(sink);
     helpers.run();
   }
@@ -165,6 +165,7 @@ class World {
   std::uint8_t incarnation = 7;
   std::size_t max_open_files = 1024;
   std::uint64_t journal_bytes = 128 << 10;
+  bool cut_damage = false;
 
  private:
   const std::string directory_;

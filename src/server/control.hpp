@@ -1,0 +1,51 @@
+// The door for the operator on the same machine: a unix socket `control` in the data directory,
+// open to its owner alone. One request a connection, one line: "snapshot DIR\n"; the answer is "ok
+// …\n" or "error …\n". One request at a time, on a thread of its own, since a snapshot takes its
+// time. Constructed and destroyed by the main thread; destroying it cancels what runs. ask_daemon:
+// any process.
+#pragma once
+
+#include "kanal/base/error.hpp"
+#include "kanal/base/file_system.hpp"
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+
+namespace kanal::server {
+
+class ControlSocket {
+ public:
+  /// Answers one line with one line. `cancelled`: the asker is gone, or the daemon stops.
+  using Handler = std::function<Result<std::string>(const std::string& line,
+                                                    const std::function<bool()>& cancelled)>;
+  /// The data directory's lock is held: a socket that is there is a dead daemon's.
+  static Result<std::unique_ptr<ControlSocket>> open(FileSystem& files,
+                                                     const std::string& data_directory,
+                                                     Handler handler);
+  ~ControlSocket();
+  ControlSocket(const ControlSocket&) = delete;
+  ControlSocket& operator=(const ControlSocket&) = delete;
+
+ private:
+  ControlSocket(FileSystem& files, std::string path, Handler handler);
+  void serve();
+  void serve(int connection);
+
+  FileSystem& files_;
+  const std::string path_;
+  const Handler handler_;
+  int listening_ = -1;
+  int wake_[2] = {-1, -1};  // a pair of sockets
+  std::atomic<bool> stopping_ = false;
+  std::jthread thread_;
+};
+
+/// The answer of the daemon that uses the directory; os_error ENOENT or ECONNREFUSED where there is
+/// none.
+[[nodiscard]] Result<std::string> ask_daemon(FileSystem& files, const std::string& data_directory,
+                                             const std::string& line);
+
+}  // namespace kanal::server
