@@ -176,6 +176,20 @@ void DiskRoom::prepare_stop(std::uint64_t bytes) {
   }
 }
 
+void DiskRoom::finish_stop() {
+  const std::lock_guard hold(mutex_);
+  if (!given_up_) return;
+  const auto space = stage_.files.space(stage_.directory);
+  if (!space) return;
+  // Not to the last byte: what closes may still write a little.
+  const std::uint64_t reserve = size_on(*space).reserve;
+  const std::uint64_t left = std::min(reserve, space->usable_bytes);
+  if (left <= reserve / 16) return;
+  auto file = stage_.files.open(path(), OpenMode::kCreate);
+  const std::uint64_t bytes = left - reserve / 16;
+  if (file && (*file)->allocate(0, bytes)) (void)(*file)->truncate(bytes);
+}
+
 void DiskRoom::tell(Time now) {
   if (told_ && now - *told_ < kTellEvery) return;
   told_ = now;

@@ -46,6 +46,9 @@ class DiskRoom {
   bool give_up();
   /// A stop that will write this much is to come: the reserve makes room where there is none.
   void prepare_stop(std::uint64_t bytes);
+  /// After it: what is left of a reserve that was given up is held again, so that nobody takes it
+  /// before the next start.
+  void finish_stop();
 
  private:
   struct Size {  // of the reserve on this disk

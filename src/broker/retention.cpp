@@ -11,6 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 constexpr auto kFirst = 30s;  // after the start, as Kafka's log.initial.task.delay.ms
+constexpr auto kWhileFull = 5s;  // between rounds
 constexpr auto kSlice = 5ms;
 constexpr std::size_t kLooks = 256;   // partitions of a slice, where the clock stands still
 constexpr std::size_t kRemovals = 8;  // of a slice: each may sync
@@ -21,6 +22,7 @@ void Retention::tick() {
   const Time now = stage_.clock.now();
   const std::chrono::milliseconds every(stage_.config()->log_retention_check_interval_ms);
   if (!next_) next_ = now + std::min<std::chrono::milliseconds>(every, kFirst);
+  if (stage_.disk_full()) next_ = std::min(*next_, now + kWhileFull);
   if (running_.exchange(true)) return;
   const bool due = now >= *next_;
   if (due) next_ = now + std::min<std::chrono::milliseconds>(every, 24h * 3650);
@@ -35,7 +37,7 @@ void Retention::stop() {
 void Retention::tidy() {
   const bool more = [&] {
     const std::lock_guard hold(mutex_);
-    return !stopped_ && stage_.logs.tidy();
+    return !stopped_ && stage_.logs.tidy(stage_.disk_full());
   }();
   if (more) {
     stage_.helpers.post([this] { tidy(); });

@@ -69,7 +69,8 @@ Result<void> Broker::State::open_logs(log::CommitSink& sink, StartReport& report
   if (auto ready = catalog->start(report); !ready) return ready;
   retention = std::make_unique<Retention>(Retention::Stage{base.helpers, base.clock, *logs,
                                                            [this] { return catalog->topics(); },
-                                                           [this] { return configs->config(); }});
+                                                           [this] { return configs->config(); },
+                                                           [this] { return room.refuses(); }});
   compactor = std::make_unique<Compactor>(Compactor::Stage{
       base.helpers, base.clock, base.random, [this] { return catalog->topics(); },
       [this] { return configs->config(); }});

@@ -46,7 +46,7 @@ class SegmentStore final : public LogStore {
   void all_opened() noexcept override { only_new_ = true; }
   Result<void> remove(const ChannelId& id) override;
   void load(Miss miss, std::move_only_function<void(Result<void>)> done) override;
-  bool tidy() override;
+  bool tidy(bool full) override;
   void sync(std::span<ChannelLog* const> logs, const OnSynced& on_synced) override;
   void flush() noexcept override {}
   [[nodiscard]] std::size_t room() const noexcept override { return SIZE_MAX; }
@@ -314,14 +314,14 @@ void SegmentStore::load(Miss miss, std::move_only_function<void(Result<void>)> d
   });
 }
 
-bool SegmentStore::tidy() {
+bool SegmentStore::tidy(bool full) {
   // What is not due at a stop, the sweep of the next start removes.
   const Time now = context_->clock.now();
   bool more = false;
   std::vector<std::string> due;
   context_->to_remove.with([&](auto& waiting) {
     std::erase_if(waiting, [&](auto& file) {
-      if (file.due > now) return false;
+      if (file.due > now && !full) return false;
       more = due.size() == kUnlinkEach;
       if (!more) due.push_back(std::move(file.path));
       return !more;

@@ -191,9 +191,10 @@ class LogStore {
   virtual Result<void> remove(const ChannelId& id) = 0;
   virtual void load(Miss miss,
                     std::move_only_function<void(Result<void>)> done) = 0;  // done: any thread
-  /// Unlinks some of what was trimmed away and has waited LogOptions::file_delete_delay_ms; whether
-  /// more is due. Helper threads.
-  virtual bool tidy() = 0;
+  /// Unlinks some of what was trimmed away and has waited LogOptions::file_delete_delay_ms, or,
+  /// where the disk is `full`, all the same: who still reads it holds its handle. Whether more is
+  /// due. Helper threads.
+  virtual bool tidy(bool full = false) = 0;
   struct Synced {
     std::size_t index = 0;  // in the logs asked for
     Result<Sequence> end;   // as of ChannelLog::sync

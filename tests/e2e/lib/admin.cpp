@@ -115,8 +115,8 @@ Outcome Admin::grow(const std::string& topic, int total, milliseconds timeout) {
 }
 
 std::int64_t Admin::delete_records(const std::string& topic, std::int32_t partition,
-                                   std::int64_t before) {
-  Call call(handle_.get(), RD_KAFKA_ADMIN_OP_DELETERECORDS, kPatience);
+                                   std::int64_t before, milliseconds timeout) {
+  Call call(handle_.get(), RD_KAFKA_ADMIN_OP_DELETERECORDS, timeout);
   rd_kafka_topic_partition_list_t* list = rd_kafka_topic_partition_list_new(1);
   rd_kafka_topic_partition_list_add(list, topic.c_str(), partition)->offset = before;
   rd_kafka_DeleteRecords_t* wanted = rd_kafka_DeleteRecords_new(list);
@@ -133,8 +133,8 @@ std::int64_t Admin::delete_records(const std::string& topic, std::int32_t partit
   return offsets->elems[0].offset;
 }
 
-Settings Admin::describe(const std::string& topic) {
-  Call call(handle_.get(), RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS, kPatience);
+Settings Admin::describe(const std::string& topic, milliseconds timeout) {
+  Call call(handle_.get(), RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS, timeout);
   rd_kafka_ConfigResource_t* resource =
       rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, topic.c_str());
   rd_kafka_DescribeConfigs(handle_.get(), &resource, 1, call.options(), call.queue());
@@ -157,6 +157,24 @@ Settings Admin::describe(const std::string& topic) {
     values[rd_kafka_ConfigEntry_name(entries[i])] = value == nullptr ? "" : value;
   }
   return values;
+}
+
+Outcome Admin::alter(const std::string& topic, const Settings& configs, milliseconds timeout) {
+  Call call(handle_.get(), RD_KAFKA_ADMIN_OP_ALTERCONFIGS, timeout);
+  rd_kafka_ConfigResource_t* resource =
+      rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, topic.c_str());
+  for (const auto& [key, value] : configs)
+    rd_kafka_ConfigResource_set_config(resource, key.c_str(), value.c_str());
+  rd_kafka_AlterConfigs(handle_.get(), &resource, 1, call.options(), call.queue());
+  rd_kafka_ConfigResource_destroy(resource);
+  Outcome outcome;
+  rd_kafka_event_t* event = call.wait(outcome);
+  if (event == nullptr) return outcome;
+  std::size_t count = 0;
+  const auto* result = rd_kafka_event_AlterConfigs_result(event);
+  const auto* changed = rd_kafka_AlterConfigs_result_resources(result, &count)[0];
+  const char* text = rd_kafka_ConfigResource_error_string(changed);
+  return {rd_kafka_ConfigResource_error(changed), text == nullptr ? "" : text};
 }
 
 ClusterInfo Admin::metadata(const std::string& topic) {

@@ -136,9 +136,12 @@ class Admin {
   Outcome remove(const std::string& topic, milliseconds timeout = kPatience);
   Outcome grow(const std::string& topic, int total, milliseconds timeout = kPatience);
   /// Everything below `before` in one partition; the new first offset.
-  std::int64_t delete_records(const std::string& topic, std::int32_t partition,
-                              std::int64_t before);
-  Settings describe(const std::string& topic);
+  std::int64_t delete_records(const std::string& topic, std::int32_t partition, std::int64_t before,
+                              milliseconds timeout = kPatience);
+  Settings describe(const std::string& topic, milliseconds timeout = kPatience);
+  /// All that is set on the topic from now on (AlterConfigs).
+  Outcome alter(const std::string& topic, const Settings& configs,
+                milliseconds timeout = kPatience);
   /// All topics, or the one named.
   ClusterInfo metadata(const std::string& topic = {});
   std::string cluster_id();

@@ -297,6 +297,15 @@ TEST(RetentionOfALog, RemovedFilesStayForTheDelayAndComeBackInNoCase) {
   EXPECT_EQ(log.partition->watermarks().log_start, Offset(6));
 }
 
+TEST(RetentionOfALog, RemovedFilesGoAtOnceWhileTheDiskIsFull) {
+  World world;
+  world.options.file_delete_delay_ms = 60'000;
+  Rolled log(world, 3);
+  log.retain({.ms = 100}, 5000);
+  EXPECT_FALSE(world.store().tidy(true));
+  EXPECT_TRUE(log.logs().empty());
+}
+
 TEST(RetentionOfALog, ManyRemovedFilesAreUnlinkedAFewAtATime) {
   World world;
   world.options.file_delete_delay_ms = 1;
