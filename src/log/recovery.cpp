@@ -330,21 +330,20 @@ Result<bool> Recovery::recover_compacted(const CompactedSegment& found,
   if (!file) return std::unexpected(std::move(file.error()));
   const auto size = (*file)->size();
   if (!size) return std::unexpected(size.error());
+  if (cutting_) return cut_compacted(found, *size, next);
   if (*size != found.size) {
-    return end_before_compacted(
-        damaged(base, std::min(*size, found.size), "compaction left it with another size"));
+    return damaged(base, std::min(*size, found.size), "compaction left it with another size");
   }
   const bool vouched = result_.checkpoint && found.end <= result_.checkpoint->upto;
   if (!vouched) {
     if (auto done = scan_compacted(found, **file); !done) {
-      return end_before_compacted(std::unexpected(std::move(done.error())));
+      return std::unexpected(std::move(done.error()));
     }
   }
   state.last_epoch = std::max(state.last_epoch, found.last_epoch);
   state.end = found.end;
   // The active segment is never compacted, and was there before this one.
   if (next ? *next != found.end : found.end > state.start) {
-    if (cutting_) return false;
     return damaged(base, found.size, "the segment behind it is missing");
   }
   return true;

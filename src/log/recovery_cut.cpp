@@ -74,11 +74,46 @@ Result<void> Recovery::cut_damage(const std::vector<Sequence>& bases, const Erro
   return end_compacted_log();
 }
 
-Result<bool> Recovery::end_before_compacted(std::unexpected<Error> damage) {
-  if (!cutting_ || damage.error().os_error != 0) return damage;
+/// Of a segment that compaction wrote the sound batches before the damage stay. One whose batches
+/// are sound and yet not those that compaction wrote goes as a whole.
+Result<bool> Recovery::cut_compacted(CompactedSegment found, std::uint64_t size,
+                                     std::optional<Sequence> next) {
   LogState& state = result_.state;
-  report_loss(damage.error().detail.substr(0, damage.error().detail.find(kWhatToDo)));
+  Segment& segment = state.segments.back();
+  auto file = core_.open(*segment.file);
+  if (!file) return std::unexpected(std::move(file.error()));
+  const auto scanned = scan(**file, std::min(size, found.size), {0, found.id.base, kNoLeaderEpoch},
+                            {found.id.base, interval_, nullptr, found.end});
+  if (!scanned) return std::unexpected(scanned.error());
+  const bool whole = scanned->valid_end == found.size;
+  if (whole && (scanned->batches != found.batches || scanned->crc != found.crc))
+    return end_before_compacted("it is not what compaction wrote");
+  if (scanned->valid_end == 0) return end_before_compacted(scanned->stopped);
+  if (!whole) {
+    found = {found.id,     scanned->next,  scanned->valid_end,       scanned->batches,
+             scanned->crc, scanned->epoch, scanned->first_timestamp, scanned->max_timestamp,
+             found.newest};
+    segment.size = segment.indexed_from = found.size;
+    segment.end = found.end;
+    segment.max_timestamp = found.max_timestamp;
+    std::ranges::replace_if(
+        record_.segments, [&](const CompactedSegment& each) { return each.id == found.id; }, found);
+    record_changed_ = true;
+  }
+  state.last_epoch = std::max(state.last_epoch, found.last_epoch);
+  state.end = found.end;
+  if (auto done =
+          cut_off(segment, size, whole ? "bytes follow what compaction wrote" : scanned->stopped);
+      !done) {
+    return std::unexpected(std::move(done.error()));
+  }
+  return whole && next && *next == found.end;
+}
+
+Result<bool> Recovery::end_before_compacted(std::string why) {
+  LogState& state = result_.state;
   const Segment& segment = state.segments.back();
+  report_loss(name_of(segment.base()) + " is left out: " + why);
   state.end = segment.base();
   core_.drop_file(segment.file);
   core_.store().cache.drop(segment.file->slot);
@@ -92,7 +127,8 @@ Result<bool> Recovery::end_before_compacted(std::unexpected<Error> damage) {
 Result<void> Recovery::end_compacted_log() {
   LogState& state = result_.state;
   const auto behind = [&](const CompactedSegment& segment) { return segment.id.base >= state.end; };
-  if (std::erase_if(record_.segments, behind) > 0 || record_.first_dirty > state.end) {
+  record_changed_ |= std::erase_if(record_.segments, behind) > 0;
+  if (record_changed_ || record_.first_dirty > state.end) {
     record_.first_dirty = std::min(record_.first_dirty, state.end);
     if (auto done = write_compaction(files_, core_.directory(), record_).done; !done) return done;
   }
@@ -115,9 +151,9 @@ Result<void> Recovery::cut_off(Segment& segment, std::uint64_t size, const std::
   if (auto done = void_checkpoints_above(segment.end); !done) return done;
   if (size == segment.size) return {};
   core_.store().cache.drop(segment.file->slot);
-  auto aside = cut_aside(files_, core_.path(segment_name(segment.base())), segment.size);
+  auto aside = cut_aside(files_, core_.path(segment_name(segment.id())), segment.size);
   if (!aside) return std::unexpected(std::move(aside.error()));
-  (void)files_.remove(core_.path(index_name(segment.base())));  // it may cover what was cut
+  (void)files_.remove(core_.path(index_name(segment.id())));  // it may cover what was cut
   result_.report.set_aside_bytes += size - segment.size;
   report_loss("Cut " + name_of(segment.base()) + " at position " + std::to_string(segment.size) +
               ", " + why + "; its last " + std::to_string(size - segment.size) + " bytes are in '" +

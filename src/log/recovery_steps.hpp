@@ -55,8 +55,9 @@ class Recovery {
   Result<void> cut_damage(const std::vector<Sequence>& bases, const Error& damage);
   Result<void> cut_off(Segment& segment, std::uint64_t size, const std::string& why);
   Result<void> void_checkpoints_above(Sequence end);
-  /// What compaction wrote is kept whole or not at all.
-  Result<bool> end_before_compacted(std::unexpected<Error> damage);
+  Result<bool> cut_compacted(CompactedSegment found, std::uint64_t size,
+                             std::optional<Sequence> next);
+  Result<bool> end_before_compacted(std::string why);
   Result<void> end_compacted_log();
   Result<void> drop_trimmed();
   Result<void> secure_start();
@@ -88,7 +89,8 @@ class Recovery {
   std::vector<SegmentId> unlisted_;  // files of swaps that were not decided, or are done
   LeaderEpoch checkpoints_from_{-1};
   bool damaged_ = false;
-  bool cutting_ = false;              // log.recovery=truncate at work
+  bool cutting_ = false;  // log.recovery=truncate at work
+  bool record_changed_ = false;
   bool ends_before_ = false;          // the log ends before the segment just looked at
   std::optional<Checkpoint> beyond_;  // while cutting: it may lie behind the cut
   Recovered result_;

@@ -63,6 +63,14 @@ class CompactedDamage : public testing::Test {
     world.kill();
   }
 
+  Buffer damage(const std::string& file, std::size_t at) {
+    world.disk.erase("/data/channels/clean-shutdown");
+    world.disk.erase(world.path("checkpoint"));
+    flip(file, at);
+    return world.disk.content(file).value();
+  }
+  void expect_ends_at(std::int64_t base);
+
   World world;
   std::int64_t end = 0;
   std::vector<KeyedRecord> records;
@@ -91,13 +99,29 @@ TEST_F(CompactedDamage, EveryFlippedByteOfWhatCompactionWroteIsFound) {
   }
 }
 
-TEST_F(CompactedDamage, IsCutOffWithTheWholeSegmentAndKept) {
+TEST_F(CompactedDamage, IsCutOffAndKept) {
   const std::string file = compacted.back();
   const std::int64_t base = std::stoll(file.substr(file.rfind('/') + 1, 20));
-  world.disk.erase("/data/channels/clean-shutdown");
-  world.disk.erase(world.path("checkpoint"));
-  flip(file, 70);
-  const Buffer damaged = world.disk.content(file).value();
+  const Buffer damaged = damage(file, 70);
+  expect_ends_at(base);
+  EXPECT_EQ(world.disk.content(file + ".cut").value(), damaged);
+}
+
+TEST_F(CompactedDamage, TheSoundBatchesBeforeItStay) {
+  const auto several = std::ranges::find_if(compacted, [&](const std::string& file) {
+    const Buffer bytes = world.disk.content(file).value();
+    return bytes.size() > records::parse_header(bytes)->size();
+  });
+  ASSERT_NE(several, compacted.end());
+  const auto first = records::parse_header(world.disk.content(*several).value()).value();
+  const Buffer damaged = damage(*several, first.size() + 70);
+  expect_ends_at(first.next_offset().value());
+  EXPECT_EQ(world.disk.content(*several).value().size(), first.size());
+  EXPECT_EQ(world.disk.content(*several + ".cut").value().size(), damaged.size() - first.size());
+}
+
+/// The next start, which looks at every byte, ends the log there and goes on.
+void CompactedDamage::expect_ends_at(std::int64_t base) {
   start(false);
   EXPECT_FALSE(world.try_open());
   start(true);
@@ -105,7 +129,6 @@ TEST_F(CompactedDamage, IsCutOffWithTheWholeSegmentAndKept) {
   ASSERT_NE(partition, nullptr);
   EXPECT_TRUE(world.report.damage_cut);
   EXPECT_EQ(partition->watermarks().high_watermark, Offset(base));
-  EXPECT_EQ(world.disk.content(file + ".cut").value(), damaged);
   auto left = records;
   std::erase_if(left, [&](const KeyedRecord& record) { return record.offset >= base; });
   EXPECT_EQ(records_in(batches_from(world, *partition, 0)), left);
