@@ -133,9 +133,13 @@ Result<void> Recovery::end_compacted_log() {
     if (auto done = write_compaction(files_, core_.directory(), record_).done; !done) return done;
   }
   if (state.segments.empty() || state.segments.back().id().generation == 0) return {};
-  const std::string path = core_.path(segment_name(state.end));
-  if (auto made = files_.open(path, OpenMode::kCreate); !made)
-    return std::unexpected(std::move(made.error()));
+  // A file of that name is of before a swap, and not part of the log.
+  const SegmentId active{state.end, 0};
+  std::erase(unlisted_, active);
+  (void)files_.remove(core_.path(index_name(active)));
+  auto made = files_.open(core_.path(segment_name(active)), OpenMode::kCreate);
+  if (!made) return std::unexpected(std::move(made.error()));
+  if (auto done = (*made)->truncate(0); !done) return done;
   add_segment(state.end).index = std::make_shared<Index>();
   return files_.sync_directory(core_.directory());
 }

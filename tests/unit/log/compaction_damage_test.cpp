@@ -1,0 +1,107 @@
+// log.recovery=truncate meets damage in and around compacted segments: the log ends before it, what
+// is taken out stays beside it, and the log goes on.
+#include "keyed.hpp"
+
+#include "compaction_record.hpp"
+
+namespace kanal::log::test {
+namespace {
+
+class CompactionDamage : public ::testing::Test {
+ protected:
+  CompactionDamage() {
+    world.options.segment_bytes = 400;
+    auto partition = world.open();
+    for (int i = 0; i < 80; ++i) {
+      put(world, *partition, "k" + std::to_string(i % 3 == 0 ? i : i % 7), std::string(60, 'v'));
+    }
+    pass(world, *partition);
+    put(world, *partition, "tail", "t");
+    EXPECT_TRUE(partition->log().sync());
+    before = batches_from(world, *partition, 0);
+    partition.reset();
+    world.disk.erase(world.path("checkpoint"));
+    record = decode_compaction(*world.disk.content(world.path("compaction"))).value();
+    EXPECT_GT(record.segments.size(), 2u);
+  }
+  /// Opens, looks, appends, and comes back the same after a kill and another pass.
+  void expect_goes_on(std::size_t kept) {
+    world.cut_damage = true;
+    world.kill();
+    auto partition = world.open();
+    ASSERT_NE(partition, nullptr);
+    EXPECT_TRUE(world.report.damage_cut);
+    auto left = batches_from(world, *partition, 0);
+    ASSERT_LE(left.size(), before.size());
+    EXPECT_EQ(left.size(), kept);
+    EXPECT_TRUE(std::equal(left.begin(), left.end(), before.begin()));
+    for (int i = 0; i < 20; ++i) put(world, *partition, "n" + std::to_string(i % 2), "new");
+    left = batches_from(world, *partition, 0);
+    partition.reset();
+    world.cut_damage = false;
+    world.kill();
+    partition = world.open();
+    ASSERT_NE(partition, nullptr);
+    EXPECT_EQ(batches_from(world, *partition, 0), left);
+    ASSERT_TRUE(pass(world, *partition));
+    partition.reset();
+    world.disk.erase(world.path("checkpoint"));
+    world.kill();
+    EXPECT_NE(world.open(), nullptr);
+  }
+  std::size_t batches_before(Sequence end) const {
+    return static_cast<std::size_t>(std::ranges::count_if(
+        before, [&](const KeyedBatch& batch) { return to_sequence(Offset(batch.last)) < end; }));
+  }
+  World world;
+  std::vector<KeyedBatch> before;
+  CompactionRecord record;
+};
+
+TEST_F(CompactionDamage, AChangedByteCostsItsSegmentAndAllBehind) {
+  const CompactedSegment& damaged = record.segments[1];
+  const std::string path = world.path(segment_name(damaged.id));
+  Buffer bytes = *world.disk.content(path);
+  bytes.back() ^= std::byte{1};
+  world.disk.set_content(path, bytes);
+  expect_goes_on(batches_before(damaged.id.base));
+}
+
+TEST_F(CompactionDamage, WhatNoBatchsChecksumCoversCostsItsSegment) {
+  const CompactedSegment& damaged = record.segments[1];
+  const std::string path = world.path(segment_name(damaged.id));
+  Buffer bytes = *world.disk.content(path);
+  bytes[records::at::kLeaderEpoch + 2] ^= std::byte{1};
+  world.disk.set_content(path, bytes);
+  expect_goes_on(batches_before(damaged.id.base));
+}
+
+TEST_F(CompactionDamage, AMissingSegmentEndsTheLogBeforeIt) {
+  world.disk.erase(world.path(segment_name(record.segments[1].id)));
+  expect_goes_on(batches_before(record.segments[1].id.base));
+}
+
+TEST_F(CompactionDamage, AnOldFileOfASwapUnderwayIsNotTakenForTheNewEnd) {
+  // The process ended before the old files were removed; then the swap's own is damaged.
+  const CompactedSegment& damaged = record.segments[1];
+  const std::string path = world.path(segment_name(damaged.id));
+  Buffer bytes = *world.disk.content(path);
+  world.disk.set_content(world.path(segment_name(damaged.id.base)), bytes);
+  bytes.back() ^= std::byte{1};
+  world.disk.set_content(path, bytes);
+  expect_goes_on(batches_before(damaged.id.base));
+}
+
+TEST_F(CompactionDamage, WithoutTheFirstSegmentTheLogStartsBehindIt) {
+  world.disk.erase(world.path(segment_name(record.segments[0].id)));
+  world.kill();
+  EXPECT_FALSE(world.try_open());
+  world.cut_damage = true;
+  world.kill();
+  const auto partition = world.open();
+  ASSERT_NE(partition, nullptr);
+  EXPECT_EQ(partition->watermarks().log_start, to_offset(record.segments[0].end));
+}
+
+}  // namespace
+}  // namespace kanal::log::test
