@@ -110,8 +110,8 @@ void crash(World& world, After how, std::mt19937& dice) {
 TEST_P(FaultTest, EveryStepOfAPassMayBeTheLast) {
   const auto [cleaned, sticky, how] = GetParam();
   std::mt19937 dice(11);
-  const std::uint64_t stride = cleaned ? 3 : 1;
-  const std::uint64_t first = cleaned ? static_cast<std::uint64_t>(how) : 0;
+  const std::uint64_t stride = cleaned || sticky ? 3 : 1;
+  const std::uint64_t first = stride > 1 ? static_cast<std::uint64_t>(how) : 0;
   std::uint64_t steps = first + 1;
   for (std::uint64_t at = first; at < steps; at += stride) {
     const std::string where = "step " + std::to_string(at);
