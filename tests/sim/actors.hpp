@@ -22,6 +22,8 @@ broker::Task<void> produce(World& world, std::string name, bool idempotent);
 broker::Task<void> fetch(World& world, std::string name);
 /// Restarts, kills, cuts the power, breaks the disk.
 broker::Task<void> break_things(World& world);
+/// Stops and kills it by turns.
+broker::Task<void> follow_script(World& world);
 /// A member of a group: joins, syncs, heartbeats, commits, and goes in one way or another.
 broker::Task<void> be_member(World& world, std::string name, GroupPlan plan);
 /// Describes groups and compares; commits to a group that has no members.

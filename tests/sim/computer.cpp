@@ -1,5 +1,6 @@
 #include "computer.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -10,22 +11,43 @@ std::unexpected<Error> gone() {
   return fail(ErrorCode::KAFKA_STORAGE_ERROR, "the process is dead", EIO);
 }
 
+using Disk = test::MemoryFileSystem;
+
+/// `what` on a disk that lets it fail. What a failed sync did not write is lost: the next one does
+/// not see it, as on Linux.
+template <class Change>
+Result<void> struck(Disk& disk, Life::Step step, Change&& what) {
+  disk.fail({.error = step == Life::Step::kFull ? ENOSPC : EIO, .sync_loses = true});
+  auto done = what();
+  disk.clear_faults();
+  return done;
+}
+
 class ProcessFile final : public File {
  public:
-  ProcessFile(std::unique_ptr<File> under, std::shared_ptr<Fittings> fittings, bool is_log)
-      : under_(std::move(under)), fittings_(std::move(fittings)), is_log_(is_log) {}
+  ProcessFile(Disk& disk, std::unique_ptr<File> under, std::shared_ptr<Fittings> fittings,
+              std::string path)
+      : disk_(disk),
+        under_(std::move(under)),
+        fittings_(std::move(fittings)),
+        path_(std::move(path)),
+        is_log_(path_.ends_with(".log")) {}
 
   Result<std::size_t> read_at(std::uint64_t position, MutableBytes into) const override {
     if (fittings_->life->dead()) return gone();
     return under_->read_at(position, into);
   }
   Result<void> write_at(std::uint64_t position, std::span<const Bytes> pieces) override {
-    switch (fittings_->life->step()) {
+    const Life::Step step = fittings_->life->step();
+    switch (step) {
       case Life::Step::kDead:
         return gone();
       case Life::Step::kDie:
         tear(position, pieces);
         return gone();
+      case Life::Step::kError:
+      case Life::Step::kFull:
+        return struck(disk_, step, [&] { return under_->write_at(position, pieces); });
       case Life::Step::kGo:
         break;
     }
@@ -34,10 +56,12 @@ class ProcessFile final : public File {
     return under_->write_at(position, pieces);
   }
   Result<void> sync() override {
-    if (fittings_->mutant == Mutant::kSyncDoesNothing) return {};
-    return change([this] { return under_->sync(); });
+    if (skips_sync()) return {};
+    return change([this] { return under_->sync(); }, Life::Step::kGo);
   }
   Result<void> truncate(std::uint64_t size) override {
+    if (fittings_->mutant == Mutant::kTooMuchIsCut && is_log_)
+      size -= std::min<std::uint64_t>(size, 100);
     return change([this, size] { return under_->truncate(size); });
   }
   Result<void> allocate(std::uint64_t position, std::uint64_t bytes) override {
@@ -53,13 +77,30 @@ class ProcessFile final : public File {
   int native_handle() const noexcept override { return -1; }
 
  private:
+  /// Syncs go through where the disk is full.
   template <class Change>
-  Result<void> change(Change&& what) {
-    const Life::Step step = fittings_->life->step();
+  Result<void> change(Change&& what, std::optional<Life::Step> full = {}) {
+    Life::Step step = fittings_->life->step();
+    if (step == Life::Step::kFull && full) step = *full;
     if (step == Life::Step::kGo) return what();
+    if (step == Life::Step::kError || step == Life::Step::kFull) return struck(disk_, step, what);
     // Killed within the call: it may have happened.
     if (step == Life::Step::kDie && fittings_->dice.percent(50)) (void)what();
     return gone();
+  }
+  [[nodiscard]] bool skips_sync() const {
+    switch (fittings_->mutant) {
+      case Mutant::kSyncDoesNothing:
+        return true;
+      case Mutant::kSegmentIsNotSynced:
+        return is_log_;
+      case Mutant::kJournalIsNotSynced:
+        return path_.ends_with("/journal");
+      case Mutant::kCompactedIsNotSynced:  // 00000000000000000000.7.log
+        return is_log_ && std::ranges::count(path_.substr(path_.rfind('/')), '.') > 1;
+      default:
+        return false;
+    }
   }
   void tear(std::uint64_t position, std::span<const Bytes> pieces) {
     Buffer all;
@@ -69,22 +110,31 @@ class ProcessFile final : public File {
     (void)under_->write_at(position, {&kept, 1});
   }
 
+  Disk& disk_;
   const std::unique_ptr<File> under_;
   const std::shared_ptr<Fittings> fittings_;
+  const std::string path_;
   const bool is_log_;
 };
 
 class ProcessFiles final : public FileSystem {
  public:
-  ProcessFiles(FileSystem& disk, const Fittings& fittings)
+  ProcessFiles(Disk& disk, const Fittings& fittings)
       : disk_(disk), fittings_(std::make_shared<Fittings>(fittings)) {}
 
   Result<std::unique_ptr<File>> open(const std::string& path, OpenMode mode) override {
-    if (mode == OpenMode::kCreate && fittings_->life->step() != Life::Step::kGo) return gone();
+    if (mode == OpenMode::kCreate) {
+      const Life::Step step = fittings_->life->step();
+      if (step == Life::Step::kError || step == Life::Step::kFull) {
+        return fail(ErrorCode::KAFKA_STORAGE_ERROR, "cannot create '" + path + "'",
+                    step == Life::Step::kFull ? ENOSPC : EIO);
+      }
+      if (step != Life::Step::kGo) return gone();
+    }
     if (fittings_->life->dead()) return gone();
     auto opened = disk_.open(path, mode);
     if (!opened) return opened;
-    return std::make_unique<ProcessFile>(std::move(*opened), fittings_, path.ends_with(".log"));
+    return std::make_unique<ProcessFile>(disk_, std::move(*opened), fittings_, path);
   }
   Result<std::vector<DirectoryEntry>> list(const std::string& directory) override {
     if (fittings_->life->dead()) return gone();
@@ -107,12 +157,15 @@ class ProcessFiles final : public FileSystem {
     return change([&] { return disk_.remove_all(path); });
   }
   Result<void> sync_directory(const std::string& path) override {
-    if (fittings_->mutant == Mutant::kSyncDoesNothing) return {};
-    return change([&] { return disk_.sync_directory(path); });
+    if (fittings_->mutant == Mutant::kSyncDoesNothing ||
+        fittings_->mutant == Mutant::kDirectoryIsNotSynced) {
+      return {};
+    }
+    return change([&] { return disk_.sync_directory(path); }, Life::Step::kGo);
   }
   Result<void> sync_all(const std::string& path) override {
     if (fittings_->mutant == Mutant::kSyncDoesNothing) return {};
-    return change([&] { return disk_.sync_all(path); });
+    return change([&] { return disk_.sync_all(path); }, Life::Step::kGo);
   }
   Result<DiskSpace> space(const std::string& path) override { return disk_.space(path); }
   Result<std::unique_ptr<FileLock>> lock(const std::string& path) override {
@@ -122,31 +175,39 @@ class ProcessFiles final : public FileSystem {
 
  private:
   template <class Change>
-  Result<void> change(Change&& what) {
-    const Life::Step step = fittings_->life->step();
+  Result<void> change(Change&& what, std::optional<Life::Step> full = {}) {
+    Life::Step step = fittings_->life->step();
+    if (step == Life::Step::kFull && full) step = *full;
     if (step == Life::Step::kGo) return what();
+    if (step == Life::Step::kError || step == Life::Step::kFull) return struck(disk_, step, what);
     if (step == Life::Step::kDie && fittings_->dice.percent(50)) (void)what();
     return gone();
   }
 
-  FileSystem& disk_;
+  Disk& disk_;
   const std::shared_ptr<Fittings> fittings_;
 };
 
 class ProcessSession final : public reserved::Session {
  public:
   ProcessSession(std::unique_ptr<reserved::Session> under, std::shared_ptr<Fittings> fittings,
-                 std::shared_ptr<const StoreTrouble> trouble)
+                 std::shared_ptr<StoreTrouble> trouble)
       : under_(std::move(under)), fittings_(std::move(fittings)), trouble_(std::move(trouble)) {}
 
   Result<reserved::Stored> append(const reserved::ReservedName& name,
                                   std::span<const Bytes> records,
                                   reserved::Durability durability) override {
     if (forgets(name.kind)) return reserved::Stored{};
+    write_late();
     return write([&] { return under_->append(name, records, durability); });
   }
   Result<reserved::Stored> roll(const reserved::ReservedName& name, std::span<const Bytes> snapshot,
                                 reserved::Durability durability) override {
+    if (fittings_->mutant == Mutant::kRolledBeforeWritten) {
+      for (const Bytes record : snapshot) late_.emplace_back(record.begin(), record.end());
+      late_name_ = name;
+      return write([&] { return under_->roll(name, {}, durability); });
+    }
     return write([&] { return under_->roll(name, snapshot, durability); });
   }
   Result<reserved::Stored> erase(const reserved::ReservedName& name,
@@ -170,6 +231,13 @@ class ProcessSession final : public reserved::Session {
   }
 
  private:
+  void write_late() {
+    if (late_.empty()) return;
+    const std::vector<Bytes> records(late_.begin(), late_.end());
+    (void)write(
+        [&] { return under_->append(*late_name_, records, reserved::Durability::kWritten); });
+    late_.clear();
+  }
   bool forgets(reserved::Kind kind) {
     switch (fittings_->mutant) {
       case Mutant::kTopicIsForgotten:
@@ -192,6 +260,8 @@ class ProcessSession final : public reserved::Session {
       if (fittings_->dice.percent(50)) (void)what();
       return gone();
     }
+    if (step == Life::Step::kError) trouble_->broken = true;
+    if (step == Life::Step::kFull) trouble_->full_writes = full_ + 1;
     if (trouble_->broken) return fail(ErrorCode::KAFKA_STORAGE_ERROR, "the store is broken", EIO);
     if (full_ < trouble_->full_writes) {
       ++full_;
@@ -202,14 +272,16 @@ class ProcessSession final : public reserved::Session {
 
   const std::unique_ptr<reserved::Session> under_;
   const std::shared_ptr<Fittings> fittings_;
-  const std::shared_ptr<const StoreTrouble> trouble_;
+  const std::shared_ptr<StoreTrouble> trouble_;
   std::uint64_t full_ = 0;
+  std::optional<reserved::ReservedName> late_name_;  // kRolledBeforeWritten
+  std::vector<Buffer> late_;
 };
 
 class ProcessStore final : public reserved::Store {
  public:
   ProcessStore(reserved::MemoryStore& store, const Fittings& fittings,
-               std::shared_ptr<const StoreTrouble> trouble)
+               std::shared_ptr<StoreTrouble> trouble)
       : store_(store),
         fittings_(std::make_shared<Fittings>(fittings)),
         trouble_(std::move(trouble)) {}
@@ -222,10 +294,11 @@ class ProcessStore final : public reserved::Store {
   }
   Result<void> flush() override {
     const Life::Step step = fittings_->life->step();
-    if (step != Life::Step::kGo) {
+    if (step == Life::Step::kDie || step == Life::Step::kDead) {
       if (step == Life::Step::kDie && fittings_->dice.percent(50)) (void)store_.flush();
       return gone();
     }
+    if (step != Life::Step::kGo) trouble_->broken = true;
     if (trouble_->broken) return fail(ErrorCode::KAFKA_STORAGE_ERROR, "the store is broken", EIO);
     return store_.flush();
   }
@@ -236,18 +309,18 @@ class ProcessStore final : public reserved::Store {
  private:
   reserved::MemoryStore& store_;
   const std::shared_ptr<Fittings> fittings_;
-  const std::shared_ptr<const StoreTrouble> trouble_;
+  const std::shared_ptr<StoreTrouble> trouble_;
 };
 
 }  // namespace
 
-std::unique_ptr<FileSystem> process_files(FileSystem& disk, const Fittings& fittings) {
+std::unique_ptr<FileSystem> process_files(test::MemoryFileSystem& disk, const Fittings& fittings) {
   return std::make_unique<ProcessFiles>(disk, fittings);
 }
 
 std::unique_ptr<reserved::Store> process_store(reserved::MemoryStore& store,
                                                const Fittings& fittings,
-                                               std::shared_ptr<const StoreTrouble> trouble) {
+                                               std::shared_ptr<StoreTrouble> trouble) {
   return std::make_unique<ProcessStore>(store, fittings, std::move(trouble));
 }
 

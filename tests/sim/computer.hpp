@@ -36,14 +36,36 @@ class SimClock final : public Clock {
   Time now_ = kStart;
 };
 
+/// One blow at one change of the disk or the store, counted over all processes of a run.
+struct Strike {
+  enum class Kind : std::uint8_t { kNone, kError, kFull, kPowerCut };
+  Kind kind = Kind::kNone;
+  std::uint64_t at = 0;
+};
+struct Strikes {
+  Strike planned;
+  std::uint64_t changes = 0;  // so far
+  bool struck = false;        // at all
+  bool hurts = false;         // it did, and may explain errors
+  [[nodiscard]] Strike::Kind next() noexcept {
+    if (changes++ != planned.at || planned.kind == Strike::Kind::kNone) return Strike::Kind::kNone;
+    struck = hurts = true;
+    return planned.kind;
+  }
+};
+
 /// Whether a process lives. Everything that changes the disk asks it first.
 class Life {
  public:
-  enum class Step { kGo, kDie, kDead };
+  enum class Step { kGo, kError, kFull, kDie, kDead };
+  explicit Life(Strikes& strikes) : strikes_(strikes) {}
   Step step() noexcept {
     if (dead_) return Step::kDead;
     ++changes_;
-    if (!left_ || (*left_)-- > 0) return Step::kGo;
+    const Strike::Kind struck = strikes_.next();
+    if (struck == Strike::Kind::kError) return Step::kError;
+    if (struck == Strike::Kind::kFull) return Step::kFull;
+    if (struck == Strike::Kind::kNone && (!left_ || (*left_)-- > 0)) return Step::kGo;
     dead_ = true;
     return Step::kDie;
   }
@@ -54,6 +76,7 @@ class Life {
   [[nodiscard]] std::uint64_t changes() const noexcept { return changes_; }
 
  private:
+  Strikes& strikes_;
   bool dead_ = false;
   std::uint64_t changes_ = 0;
   std::optional<std::uint64_t> left_;
@@ -67,15 +90,16 @@ struct Fittings {
 };
 
 /// `disk` as a process sees it.
-[[nodiscard]] std::unique_ptr<FileSystem> process_files(FileSystem& disk, const Fittings& fittings);
+[[nodiscard]] std::unique_ptr<FileSystem> process_files(test::MemoryFileSystem& disk,
+                                                        const Fittings& fittings);
 /// How writes of the reserved store fail until the process ends.
 struct StoreTrouble {
   bool broken = false;            // every write, as RocksDB after an I/O error
   std::uint64_t full_writes = 0;  // the next ones, with ENOSPC
 };
-[[nodiscard]] std::unique_ptr<reserved::Store> process_store(
-    reserved::MemoryStore& store, const Fittings& fittings,
-    std::shared_ptr<const StoreTrouble> trouble);
+[[nodiscard]] std::unique_ptr<reserved::Store> process_store(reserved::MemoryStore& store,
+                                                             const Fittings& fittings,
+                                                             std::shared_ptr<StoreTrouble> trouble);
 
 /// The helper threads: work is done later, in the order of due times that the dice gave.
 class SlowHelpers final : public Executor {
@@ -103,6 +127,7 @@ struct Computer {
   SimClock clock;
   test::MemoryFileSystem disk;
   reserved::MemoryStore store;
+  Strikes strikes;
 
   /// The power fails: `dice` says how much of what was not synced survives.
   void power_cut(Dice& dice);

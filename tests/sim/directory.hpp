@@ -5,6 +5,7 @@
 
 #include "dice.hpp"
 #include "kanal/base/ids.hpp"
+#include "policy.hpp"
 
 #include <cstdint>
 #include <map>
@@ -19,6 +20,8 @@ struct TopicFacts {
   Uuid id;
   std::int32_t partitions = 0;
   bool acks_after_sync = false;
+  bool keyed = false;  // its records have keys
+  Policy policy;       // it was made with
 };
 
 class Directory {

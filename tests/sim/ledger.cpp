@@ -5,7 +5,6 @@
 
 #include "dice.hpp"
 #include "kanal/records/batch.hpp"
-#include "kanal/records/record.hpp"
 
 namespace kanal::sim {
 namespace {
@@ -15,6 +14,17 @@ constexpr std::uint32_t number_of(RecordId id) {
 }
 constexpr std::uint32_t lane_of(RecordId id) {
   return static_cast<std::uint32_t>(id >> 32) - 1;
+}
+
+/// 0: it is none of ours.
+RecordId identify(const records::RecordView& record) {
+  std::optional<Bytes> where = record.value;
+  if (!where && record.header_count == 1) {
+    const auto header = records::HeaderCursor(record).next();
+    if (header) where = header->value;
+  }
+  if (!where || where->size() < 8) return 0;
+  return static_cast<RecordId>(load_be<std::int64_t>(where->data()));
 }
 
 }  // namespace
@@ -33,6 +43,19 @@ void append_value(Buffer& out, RecordId id) {
   }
 }
 
+int key_of(RecordId id) noexcept {
+  const std::uint64_t noise = mix(id ^ 0x6b6579);
+  return static_cast<int>(noise % 4 == 0 ? 8 + noise / 4 % 1000 : noise / 4 % 8);  // some are rare
+}
+
+std::string key_text(RecordId id) {
+  return "key-" + std::to_string(key_of(id));
+}
+
+bool is_tombstone(RecordId id) noexcept {
+  return mix(id ^ 0x746f6d62) % 6 == 0;
+}
+
 void RecordLedger::fail(const LogKey& key, const std::string& what) const {
   report_(fmt::format("log {}~{}: {}", to_string(key.first), key.second, what));
 }
@@ -41,8 +64,8 @@ void RecordLedger::open(const LogKey& log, bool acks_after_sync) {
   logs_[log].acks_after_sync = acks_after_sync;
 }
 
-std::uint32_t RecordLedger::new_lane(const LogKey& log, bool idempotent) {
-  lanes_.push_back({log, idempotent, {}, {}, {}});
+std::uint32_t RecordLedger::new_lane(const LogKey& log, Manner manner) {
+  lanes_.push_back({log, manner, {}, {}, {}, {}, {}});
   return static_cast<std::uint32_t>(lanes_.size() - 1);
 }
 
@@ -51,10 +74,16 @@ RecordId RecordLedger::new_record(std::uint32_t lane) {
   to.where.push_back(-1);
   to.sent.push_back(0);
   to.seen.push_back(0);
+  to.made.push_back(now());
+  to.bytes.push_back(0);
   return (static_cast<RecordId>(lane + 1) << 32) | (to.where.size() - 1);
 }
 
-void RecordLedger::sending(std::span<const RecordId> records) {
+void RecordLedger::sending(std::span<const RecordId> records, std::size_t bytes) {
+  Lane& first = lanes_[lane_of(records.front())];
+  const std::uint32_t number = number_of(records.front());
+  first.bytes[number] = static_cast<std::uint32_t>(bytes);
+  if (!first.manner.idempotent || first.sent[number] == 0) logs_[first.log].sent_bytes += bytes;
   for (const RecordId id : records) ++lanes_[lane_of(id)].sent[number_of(id)];
 }
 
@@ -80,8 +109,14 @@ std::int64_t RecordLedger::must_show(const LogKey& log) const {
 }
 
 void RecordLedger::out_of_range(const LogKey& key, const Found& found) {
-  const Log& log = logs_[key];
+  Log& log = logs_[key];
   if (found.position < log.trim_limit || found.position > std::min(found.floor, log.end)) return;
+  // Retention was there. It may have taken more, which nobody is to read then.
+  const std::int64_t gone = removable_end(key, log, log.end);
+  if (found.position < gone) {
+    log.trim_limit = gone;
+    return;
+  }
   fail(key,
        fmt::format("{} is out of range, records up to {} are there", found.position, found.floor));
 }
@@ -114,7 +149,7 @@ void RecordLedger::learn(const LogKey& key, Log& log, std::int64_t offset, Recor
   if (lane.log != key) {
     return fail(key, fmt::format("offset {} holds record {:x} of another log", offset, id));
   }
-  if (lane.idempotent && lane.where[number] >= 0) {
+  if (lane.manner.idempotent && lane.where[number] >= 0) {
     return fail(key, fmt::format("idempotent record {:x} is doubled: offsets {} and {} (by {})", id,
                                  lane.where[number], offset, by));
   }
@@ -133,10 +168,7 @@ std::int64_t RecordLedger::read(const LogKey& key, const Found& found, Bytes rec
     fail(key, fmt::format("the high watermark {} lies below {}, which was acknowledged or shown",
                           found.high_watermark, found.floor));
   }
-  if (found.log_start > std::max(log.trim_limit, log.start)) {
-    fail(key, fmt::format("the log starts at {}, nobody trimmed beyond {}", found.log_start,
-                          log.trim_limit));
-  }
+  check_start(key, log, found.log_start, "");
   if (records.empty() && found.position < found.floor && !found.may_be_empty) {
     fail(key, fmt::format("a read at {} shows nothing, records up to {} are there", found.position,
                           found.floor));
@@ -149,7 +181,10 @@ std::int64_t RecordLedger::read(const LogKey& key, const Found& found, Bytes rec
       fail(key, fmt::format("a read at {} shows bytes that are no batch", next));
       return next;
     }
-    if (first && header->base_offset.value() <= next) next = header->base_offset.value();
+    const std::int64_t base = header->base_offset.value();
+    if (first && base <= next) next = base;
+    if (base > next && !check_gap(key, log, next, base)) return next;
+    next = std::max(next, base);
     first = false;
     if (!read_batch(key, log, next, records)) return next;
   }
@@ -173,9 +208,6 @@ bool RecordLedger::read_batch(const LogKey& key, Log& log, std::int64_t& next, B
                                  header.base_offset.value())),
            false;
   }
-  if (header.record_count != header.last_offset_delta + 1) {
-    return fail(key, fmt::format("the batch at {} has gaps", next)), false;
-  }
   if (!read_records(key, log, next, batch)) return false;
   next = header.next_offset().value();
   return true;
@@ -191,24 +223,44 @@ bool RecordLedger::read_records(const LogKey& key, Log& log, std::int64_t base, 
     if (!done) return fail(key, fmt::format("the batch at {} does not inflate", base)), false;
     payload = inflated_;
   }
-  bool sound = true;
+  bool sound = true, whole = true;
+  std::int64_t next = base;
   const auto walked =
       records::walk(payload, header.record_count, [&](const records::RecordView& record) {
-        sound = record.value && record.value->size() >= 8;
+        const std::int64_t offset = base + record.offset_delta;
+        const RecordId id = identify(record);
+        sound = id != 0 && offset >= next;
         if (!sound) return false;
-        const auto id = static_cast<RecordId>(load_be<std::int64_t>(record.value->data()));
-        expected_.clear();
-        append_value(expected_, id);
-        sound = std::ranges::equal(expected_, *record.value);
-        if (sound) learn(key, log, base + record.offset_delta, id, "read");
+        learn(key, log, offset, id, "read");
+        if (!is_as_made(record, id, header.timestamp_of(record.timestamp_delta))) {
+          return sound = false;
+        }
+        whole = whole && check_gap(key, log, next, offset);
+        next = offset + 1;
         ++checked_;
-        return sound;
+        return true;
       });
   if (!sound || !walked) {
     return fail(key, fmt::format("the batch at {} holds other bytes than were produced", base)),
            false;
   }
-  return true;
+  return whole && check_gap(key, log, next, header.next_offset().value());
+}
+
+bool RecordLedger::is_as_made(const records::RecordView& record, RecordId id, Timestamp time) {
+  const std::size_t lane = lane_of(id);
+  if (lane >= lanes_.size() || number_of(id) >= lanes_[lane].made.size()) return false;
+  expected_.clear();
+  const bool keyed = lanes_[lane].manner.keyed;
+  if (keyed != record.key.has_value()) return false;
+  if (keyed) {
+    const std::string text = key_text(id);
+    if (!std::ranges::equal(as_bytes(text), *record.key)) return false;
+    if (is_tombstone(id) == record.value.has_value()) return false;
+  }
+  if (record.value) append_value(expected_, id);
+  return (!record.value || std::ranges::equal(expected_, *record.value)) &&
+         lanes_[lane].made[number_of(id)] == time.value();
 }
 
 void RecordLedger::trimming(const LogKey& key, std::int64_t up_to) {
@@ -218,7 +270,7 @@ void RecordLedger::trimming(const LogKey& key, std::int64_t up_to) {
 
 void RecordLedger::trimmed(const LogKey& key, std::int64_t start) {
   Log& log = logs_[key];
-  if (start > log.trim_limit) fail(key, fmt::format("trimmed to {}, nobody asked for it", start));
+  check_start(key, log, start, " after a trim");
   log.start = std::max(log.start, start);
 }
 
@@ -234,10 +286,7 @@ void RecordLedger::survived(const LogKey& key, const Range& found, Death death) 
          fmt::format("the log ends at {} after a restart, {} was promised", found.end, promised));
   }
   if (found.start > found.end) fail(key, "the log starts behind its end");
-  if (found.start > log.trim_limit) {
-    fail(key, fmt::format("the log starts at {} after a restart, nobody trimmed beyond {}",
-                          found.start, log.trim_limit));
-  }
+  check_start(key, log, found.start, " after a restart");
   if (death != Death::kPowerCut) {
     if (found.start < log.start) {
       fail(key, fmt::format("the log starts at {} after a restart, it was trimmed to {}",
@@ -253,6 +302,8 @@ void RecordLedger::survived(const LogKey& key, const Range& found, Death death) 
 }
 
 void RecordLedger::forget_from(Log& log, std::int64_t end) {
+  log.passed = 0;
+  log.passed_bytes = 0;
   while (static_cast<std::int64_t>(log.known.size()) > end) {
     const RecordId id = log.known.back();
     log.known.pop_back();

@@ -1,4 +1,5 @@
 // sim: runs simulated worlds and stops at the first violation, with the command that replays it.
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cstdio>
@@ -6,6 +7,7 @@
 #include <random>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "kanal/base/logging.hpp"
 #include "world.hpp"
@@ -14,18 +16,30 @@ namespace {
 
 using namespace kanal::sim;
 
+constexpr std::uint64_t kShortSteps = 600;
+constexpr std::pair<std::string_view, Strike::Kind> kStrikes[] = {
+    {"error", Strike::Kind::kError},
+    {"full", Strike::Kind::kFull},
+    {"power-cut", Strike::Kind::kPowerCut}};
+
 constexpr const char* kUsage =
     "sim [--seed=N] [--steps=M] [--trace]  one world; the same seed and steps are the same run\n"
     "    --runs=K           K worlds, of the seeds from N on\n"
     "    --random           N is drawn\n"
     "    --mutant=NAME      plants a bug, which is to be found\n"
     "    --mutants          plants each bug in turn; each has to be found in one of the K worlds\n"
+    "    --every            the short run of seed N: each change of disk and store in turn fails "
+    "(EIO,\n"
+    "                       ENOSPC) or is where the power goes; K seeds, of each 1 in --one-in\n"
+    "    --one-in=J         every J-th of them only\n"
+    "    --strike=KIND:I    one of these runs; KIND is error, full or power-cut\n"
     "    --twice            each world twice, which has to be the same\n";
 
 struct Options {
   RunOptions run;
   std::uint64_t runs = 1;
-  bool mutants = false, twice = false, wrong = false;
+  std::uint64_t one_in = 1;
+  bool mutants = false, twice = false, every = false, wrong = false;
 };
 
 std::optional<std::string_view> value_of(std::string_view argument, std::string_view name) {
@@ -37,6 +51,15 @@ std::optional<std::string_view> value_of(std::string_view argument, std::string_
 bool read_number(std::string_view text, std::uint64_t& into) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), into);
   return error == std::errc{} && end == text.data() + text.size();
+}
+
+bool read_strike(std::string_view text, Strike& into) {
+  for (const auto& [name, kind] : kStrikes) {
+    if (!text.starts_with(name) || text.size() <= name.size()) continue;
+    into.kind = kind;
+    return read_number(text.substr(name.size() + 1), into.at);
+  }
+  return false;
 }
 
 bool read_mutant(std::string_view text, Mutant& into) {
@@ -61,6 +84,15 @@ Options read_options(int argc, char** argv) {
       good = read_number(*runs, options.runs);
     } else if (const auto mutant = value_of(argument, "--mutant")) {
       good = read_mutant(*mutant, options.run.mutant);
+    } else if (const auto share = value_of(argument, "--one-in")) {
+      good = read_number(*share, options.one_in) && options.one_in > 0;
+    } else if (const auto strike = value_of(argument, "--strike")) {
+      good = read_strike(*strike, options.run.strike);
+      options.run.short_run = true;
+    } else if (argument == "--short") {
+      options.run.short_run = true;
+    } else if (argument == "--every") {
+      options.every = true;
     } else if (argument == "--random") {
       options.run.seed = std::random_device()();
     } else if (argument == "--trace") {
@@ -87,10 +119,50 @@ void print_violation(const RunOptions& options, const std::string& violation) {
   for (const MutantRow& row : mutants()) {
     if (row.mutant == options.mutant) mutant = " --mutant=" + std::string(row.name);
   }
+  for (const auto& [name, kind] : kStrikes) {
+    if (kind == options.strike.kind)
+      mutant += " --strike=" + std::string(name) + ":" + std::to_string(options.strike.at);
+  }
+  if (options.short_run) mutant += " --short";
   std::printf("VIOLATION seed=%llu: %s\nreplay: sim --seed=%llu --steps=%llu%s --trace\n",
               static_cast<unsigned long long>(options.seed), violation.c_str(),
               static_cast<unsigned long long>(options.seed),
               static_cast<unsigned long long>(options.steps), mutant.c_str());
+}
+
+/// Each change of the short run: all of them, or every `one_in`-th.
+bool strike_each(const Options& options) {
+  const auto begin = std::chrono::steady_clock::now();
+  std::uint64_t runs = 0, steps = 0;
+  for (std::uint64_t seed = options.run.seed; seed < options.run.seed + options.runs; ++seed) {
+    RunOptions run = options.run;
+    run.short_run = true;
+    run.seed = seed;
+    run.steps = std::min(run.steps, kShortSteps);
+    const RunResult whole = run_world(run);
+    if (whole.violation) return print_violation(run, *whole.violation), false;
+    std::printf("seed %llu: %llu changes in %.0f s, %llu records, %llu starts\n",
+                static_cast<unsigned long long>(seed),
+                static_cast<unsigned long long>(whole.changes),
+                std::chrono::duration<double>(whole.elapsed).count(),
+                static_cast<unsigned long long>(whole.records),
+                static_cast<unsigned long long>(whole.starts));
+    std::fflush(stdout);
+    for (const auto& [name, kind] : kStrikes) {
+      for (std::uint64_t at = seed % options.one_in; at < whole.changes; at += options.one_in) {
+        run.strike = {kind, at};
+        const RunResult result = run_world(run);
+        ++runs;
+        steps += result.steps;
+        if (result.violation) return print_violation(run, *result.violation), false;
+      }
+    }
+  }
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  std::printf("%llu strikes, %llu steps without a violation; %.1f s\n",
+              static_cast<unsigned long long>(runs), static_cast<unsigned long long>(steps),
+              took.count());
+  return true;
 }
 
 bool run_worlds(Options options) {
@@ -158,5 +230,8 @@ int main(int argc, char** argv) {
     return 2;
   }
   (void)kanal::set_log_level(options.run.trace ? "debug" : "off");
-  return (options.mutants ? find_mutants(options) : run_worlds(options)) ? 0 : 1;
+  const bool good = options.mutants ? find_mutants(options)
+                    : options.every ? strike_each(options)
+                                    : run_worlds(options);
+  return good ? 0 : 1;
 }

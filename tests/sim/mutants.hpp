@@ -20,6 +20,19 @@ enum class Mutant : std::uint8_t {
   kFetchSkipsABatch,
   kFetchShowsOldEnd,
   kAnswerNeverComes,
+  // Durability and recovery
+  kSegmentIsNotSynced,
+  kJournalIsNotSynced,
+  kDirectoryIsNotSynced,
+  kTooMuchIsCut,
+  kRolledBeforeWritten,
+  // Retention and compaction
+  kCompactedIsNotSynced,
+  kTombstoneGoesEarly,
+  kLagIsIgnored,
+  kRetentionIsHasty,
+  kTooFewBytesStay,
+  kCompactsWhatItShouldNot,
   // Topics and ids
   kTopicIsForgotten,
   kProducerIdsRepeat,

@@ -127,6 +127,20 @@ broker::Task<void> strike(World& world, Dice& dice, Blow blow) {
 
 }  // namespace
 
+broker::Task<void> follow_script(World& world) {
+  for (int i = 0; world.running(); ++i) {
+    const Duration pause = 7s;
+    co_await world.sleep(pause);
+    if (!world.running() || world.process() == nullptr) continue;
+    world.count_step();
+    const Duration downtime = 50ms;
+    if (i % 2 == 0)
+      world.stop_cleanly(downtime);
+    else
+      world.kill(false, downtime);
+  }
+}
+
 broker::Task<void> break_things(World& world) {
   Dice dice = world.fork_dice();
   std::vector<Blow> blows = possible(world.profile());

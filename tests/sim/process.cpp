@@ -13,7 +13,7 @@ constexpr int kTurnsToEnd = 10'000;
 
 Process::Process(Computer& computer, const ProcessPlan& plan, Dice dice)
     : computer_(computer),
-      life_(std::make_shared<Life>()),
+      life_(std::make_shared<Life>(computer.strikes)),
       trouble_(std::make_shared<StoreTrouble>()),
       dice_(dice.fork()),
       files_(process_files(computer.disk, {life_, dice.fork(), plan.mutant})),

@@ -82,7 +82,8 @@ class Producer {
 
   Lane& lane() {
     const auto [found, made] = lanes_.try_emplace(log());
-    if (made) found->second.number = world_.records().new_lane(log(), idempotent_);
+    if (made)
+      found->second.number = world_.records().new_lane(log(), {idempotent_, topic_.facts.keyed});
     return found->second;
   }
 
@@ -98,16 +99,29 @@ class Producer {
     if (dice_.one_in(20)) options.codec = static_cast<records::Codec>(dice_.between(1, 4));
     records::BatchBuilder builder(options);
     const int count = dice_.between(1, 4);
-    Buffer value;
     for (int i = 0; i < count; ++i) {
       batch.records.push_back(world_.records().new_record(to.number));
-      value.clear();
-      append_value(value, batch.records.back());
-      builder.add(world_.clock().wall(), std::nullopt, Bytes(value));
+      add_record(builder, batch.records.back());
     }
     to.next_sequence += count;
     batch.bytes = builder.build(deflater_).value();
     return batch;
+  }
+
+  void add_record(records::BatchBuilder& builder, RecordId id) {
+    std::array<std::byte, 8> head;
+    store_be(head.data(), static_cast<std::int64_t>(id));
+    const std::string key = key_text(id);
+    const records::RecordHeader header{as_bytes(std::string_view("id")), Bytes(head)};
+    Buffer value;
+    append_value(value, id);
+    records::NewRecord record{world_.clock().wall(), std::nullopt, Bytes(value), {}};
+    if (topic_.facts.keyed) record.key = as_bytes(key);
+    if (topic_.facts.keyed && is_tombstone(id)) {
+      record.value.reset();
+      record.headers = {&header, 1};
+    }
+    builder.add(record);
   }
 
   broker::Task<void> send_window() {
@@ -155,7 +169,7 @@ class Producer {
     else
       topic.topic_id = topic_.facts.id;
     topic.partition_data.push_back({PartitionIndex(partition_), MutableBytes(batch->bytes)});
-    world_.records().sending(batch->records);
+    world_.records().sending(batch->records, batch->bytes.size());
     const Ask how{static_cast<std::int16_t>(by_name ? dice_.between(7, 12) : 13)};
     auto watch = [this, facts = topic_.facts, key = log(), certain, batch,
                   connection = std::weak_ptr(link_.connection)](wire::ProduceResponse& response) {

@@ -6,6 +6,8 @@
 
 namespace kanal::sim {
 
+using namespace std::chrono_literals;
+
 Profile make_profile(Dice dice) {
   Profile profile;
   profile.topics = dice.between(1, 4);
@@ -33,6 +35,14 @@ Profile make_profile(Dice dice) {
   coordinator::ConfigLayers layers;
   const char* delays[] = {"0", "500", "3000"};
   layers.fixed["group.initial.rebalance.delay.ms"] = dice.pick(delays);
+  if (dice.percent(75)) {
+    profile.cleaned_percent = dice.between(30, 100);
+    profile.keyed_percent = dice.between(0, 100);
+  }
+  layers.fixed["log.retention.check.interval.ms"] = std::to_string(dice.between(1'000, 20'000));
+  layers.fixed["log.cleaner.backoff.ms"] = std::to_string(dice.between(0, 15'000));
+  layers.fixed["log.cleaner.threads"] = std::to_string(dice.between(1, 2));
+  if (dice.percent(20)) layers.fixed["log.cleaner.dedupe.buffer.size"] = "600";  // several passes
   layers.fixed["offsets.retention.check.interval.ms"] = "31536000000";
   auto made = coordinator::make_broker_config(std::move(layers), {});
   CHECK(made.has_value(), "the simulation's configs are sound");
@@ -40,13 +50,39 @@ Profile make_profile(Dice dice) {
   return profile;
 }
 
+Profile make_short_profile(Dice dice) {
+  Profile profile;
+  profile.topics = 2;
+  profile.plain_producers = 1;
+  profile.idempotent_producers = 2;
+  profile.fetchers = 1;
+  profile.groups = profile.members = 1;
+  profile.times.session = 6s;
+  profile.times.rebalance = 5s;
+  profile.produce_pause = 400ms;
+  profile.cleaned_percent = 100;
+  profile.keyed_percent = 70;
+  profile.scripted = profile.restarts = profile.deaths = profile.power_cuts = true;
+  profile.disk_delay = dice.milliseconds(0, 30);
+  coordinator::ConfigLayers layers;
+  layers.fixed["log.retention.check.interval.ms"] = "1000";
+  layers.fixed["log.cleaner.backoff.ms"] = "0";
+  layers.fixed["group.initial.rebalance.delay.ms"] = "0";
+  layers.fixed["offsets.retention.check.interval.ms"] = "31536000000";
+  auto made = coordinator::make_broker_config(std::move(layers), {});
+  CHECK(made.has_value(), "the short run's configs are sound");
+  profile.kafka = std::move(*made);
+  return profile;
+}
+
 std::string describe(const Profile& profile) {
   return fmt::format(
       "topics={}+{} producers={}+{} fetchers={} groups={}x{} lost={}/10000 restarts={} deaths={} "
-      "power_cuts={} disk_faults={} stalls={}",
+      "power_cuts={} disk_faults={} stalls={} cleaned={}% keyed={}%",
       profile.topics, profile.eternal_topics, profile.idempotent_producers, profile.plain_producers,
       profile.fetchers, profile.groups, profile.members, profile.lost_per_10000, profile.restarts,
-      profile.deaths, profile.power_cuts, profile.disk_faults, profile.stalls);
+      profile.deaths, profile.power_cuts, profile.disk_faults, profile.stalls,
+      profile.cleaned_percent, profile.keyed_percent);
 }
 
 }  // namespace kanal::sim

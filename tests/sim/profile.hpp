@@ -18,6 +18,9 @@ struct Profile {
   GroupTimes times;
   Duration produce_pause{};  // at most, between two windows of a producer
   int lost_per_10000 = 0;    // requests whose connection breaks
+  int keyed_percent = 0;     // of the topics: keys, and so compaction
+  int cleaned_percent = 0;   // of the topics: small segments, retention and compaction
+  bool scripted = false;     // the nemesis only stops and kills, at set times
   bool restarts = false, deaths = false, power_cuts = false, disk_faults = false, stalls = false;
   Duration disk_delay{};
   Duration between_faults{};
@@ -25,6 +28,8 @@ struct Profile {
 };
 
 [[nodiscard]] Profile make_profile(Dice dice);
+/// Of the short run in which each change of the disk fails in turn: all there is, nothing broken.
+[[nodiscard]] Profile make_short_profile(Dice dice);
 [[nodiscard]] std::string describe(const Profile& profile);
 
 }  // namespace kanal::sim

@@ -185,4 +185,27 @@ Buffer Tamper::doubled(Bytes records) {
   return copy;
 }
 
+Policy Tamper::altered(Policy policy, bool keyed) const {
+  switch (mutant_) {
+    case Mutant::kTombstoneGoesEarly:
+      policy.delete_retention_ms = 0;
+      break;
+    case Mutant::kLagIsIgnored:
+      policy.min_lag_ms = 0;
+      break;
+    case Mutant::kRetentionIsHasty:
+      if (policy.retention_ms > 0) policy.retention_ms /= 5;
+      break;
+    case Mutant::kTooFewBytesStay:
+      if (policy.retention_bytes > 0) policy.retention_bytes /= 3;
+      break;
+    case Mutant::kCompactsWhatItShouldNot:
+      policy.compacts |= keyed;
+      break;
+    default:
+      break;
+  }
+  return policy;
+}
+
 }  // namespace kanal::sim

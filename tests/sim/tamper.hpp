@@ -13,6 +13,7 @@
 #include "kanal/wire/messages/produce.hpp"
 #include "kanal/wire/messages/sync_group.hpp"
 #include "mutants.hpp"
+#include "policy.hpp"
 
 #include <map>
 #include <string>
@@ -46,6 +47,8 @@ class Tamper {
   void alter(wire::OffsetCommitResponse& response);
   void alter(wire::OffsetFetchResponse& response);
 
+  /// What the broker is told instead.
+  [[nodiscard]] Policy altered(Policy policy, bool keyed) const;
   /// Whether this request is never answered.
   bool swallows() { return mutant_ == Mutant::kAnswerNeverComes && dice_.one_in(500); }
   /// The same record set without a producer, to be sent once more; empty: not this time.

@@ -5,6 +5,7 @@
 #include "kanal/wire/messages/create_topics.hpp"
 #include "kanal/wire/messages/delete_records.hpp"
 #include "kanal/wire/messages/delete_topics.hpp"
+#include "kanal/wire/messages/incremental_alter_configs.hpp"
 #include "kanal/wire/messages/metadata.hpp"
 
 namespace kanal::sim {
@@ -33,8 +34,10 @@ class TopicActor {
         co_await make();
       } else {
         const int what = dice_.between(0, 9);
-        if (what < 3)
+        if (what < 2)
           co_await look();
+        else if (what < 3)
+          co_await alter();
         else if (what < 5)
           co_await grow();
         else if (what < 8 && entry().eternal)
@@ -55,6 +58,8 @@ class TopicActor {
   void become(State state, const TopicFacts& facts) {
     world_.topics().set(name_, state, facts);
     if (state != State::kPresent) return;
+    Policies& policies = world_.records().policies(facts.id);
+    if (policies.empty()) policies.ask(facts.policy);
     for (std::int32_t i = 0; i < facts.partitions; ++i) {
       world_.records().open({facts.id, i}, facts.acks_after_sync);
     }
@@ -84,7 +89,15 @@ class TopicActor {
     topic.num_partitions = facts.partitions;
     topic.replication_factor = 1;
     if (facts.acks_after_sync) topic.configs.push_back({"flush.messages", "1"});
-    if (dice_.percent(50)) topic.configs.push_back({"segment.ms", "2000"});
+    std::vector<std::pair<std::string, std::string>> configs;
+    if (dice_.percent(world_.profile().cleaned_percent)) {
+      facts.keyed = dice_.percent(world_.profile().keyed_percent);
+      facts.policy = roll_policy(dice_, facts.keyed);
+      configs = configs_of(world_.tamper().altered(facts.policy, facts.keyed));
+    } else if (dice_.percent(50)) {
+      configs.emplace_back("segment.ms", "2000");
+    }
+    for (const auto& [name, value] : configs) topic.configs.push_back({name, value});
     become(State::kUnsure, facts);
     const Ask how{7};
     const std::function<void(wire::CreateTopicsResponse&)> seen =
@@ -120,6 +133,31 @@ class TopicActor {
             unexpected("deleting", code);
         };
     co_await change<wire::DeleteTopicsResponse>(request, how, seen);
+  }
+
+  /// Another policy, live. Until the broker has answered both may be in force.
+  broker::Task<void> alter() {
+    const TopicFacts facts = entry().facts;
+    if (world_.profile().cleaned_percent == 0) co_return;
+    const Policy policy = roll_policy(dice_, facts.keyed);
+    world_.records().policies(facts.id).ask(policy);
+    wire::IncrementalAlterConfigsRequest request;
+    auto& resource = request.resources.emplace_back();
+    resource.resource_type = 2;
+    resource.resource_name = name_;
+    const auto configs = configs_of(world_.tamper().altered(policy, facts.keyed));
+    for (const auto& [name, value] : configs) resource.configs.push_back({name, 0, value});
+    const Ask how{1};
+    const std::function<void(wire::IncrementalAlterConfigsResponse&)> seen =
+        [this, id = facts.id](wire::IncrementalAlterConfigsResponse& response) {
+          const ErrorCode code = response.responses.at(0).error_code;
+          world_.trace("policy of {}: {}", name_, name(code));
+          if (code == ErrorCode::NONE)
+            world_.records().policies(id).settle(world_.records().now());
+          else
+            unexpected("altering", code);
+        };
+    co_await change<wire::IncrementalAlterConfigsResponse>(request, how, seen);
   }
 
   broker::Task<void> grow() {
@@ -200,6 +238,9 @@ class TopicActor {
           const auto& answer = response.topics.at(0).partitions.at(0);
           if (answer.error_code == ErrorCode::NONE)
             world_.records().trimmed(log, answer.low_watermark.value());
+          else if (answer.error_code == ErrorCode::POLICY_VIOLATION &&
+                   world_.records().policies(log.first).ever_kept())
+            return;  // only what deletes may be trimmed
           else if (answer.error_code != ErrorCode::OFFSET_OUT_OF_RANGE)  // after a power cut
             unexpected("trimming", answer.error_code);
         };

@@ -65,13 +65,16 @@ World::World(const RunOptions& options)
     : options_(options),
       dice_(mix(options.seed + 1)),
       network_dice_(dice_.fork()),
-      profile_(make_profile(dice_.fork())),
+      profile_(options.short_run ? make_short_profile(dice_.fork()) : make_profile(dice_.fork())),
       client_io_(computer_.clock, 1),
-      records_([this](const std::string& what) { violate(what); }),
+      records_([this](const std::string& what) { violate(what); },
+               [this] { return clock().wall(); }),
       groups_([this](const std::string& what) { violate(what); }, [this] { return group_now(); },
               [this] { return troubled(); }),
       offsets_([this](const std::string& what) { violate(what); }),
-      tamper_(options.mutant, dice_.fork()) {}
+      tamper_(options.mutant, dice_.fork()) {
+  computer_.strikes.planned = options.strike;
+}
 
 World::~World() = default;
 
@@ -87,7 +90,9 @@ RunResult World::run() {
                    digest_,
                    starts_,
                    records_.records_acknowledged(),
-                   computer_.clock.elapsed()};
+                   computer_.clock.elapsed(),
+                   computer_.strikes.changes,
+                   computer_.strikes.struck};
   return result;
 }
 
@@ -141,7 +146,7 @@ void World::check_producer_id(ProducerId id) {
 }
 
 bool World::troubled() const noexcept {
-  return in_trouble_ || clock().now() < trouble_until_;
+  return in_trouble_ || computer_.strikes.hurts || clock().now() < trouble_until_;
 }
 
 void World::set_trouble() noexcept {
@@ -149,8 +154,8 @@ void World::set_trouble() noexcept {
 }
 
 void World::end_trouble() noexcept {
-  if (!in_trouble_) return;
-  in_trouble_ = false;
+  if (!in_trouble_ && !computer_.strikes.hurts) return;
+  in_trouble_ = computer_.strikes.hurts = false;
   trouble_until_ = clock().now() + kAfterTrouble;
 }
 
@@ -172,6 +177,7 @@ bool World::turn() {
   const bool stalled = clock().now() < stalled_until_;
   if (process_ != nullptr && !stalled) {
     ran |= process_->turn();
+    note_strike();
     if (process_->dead()) {
       mourn();
       return true;
@@ -179,6 +185,16 @@ bool World::turn() {
   }
   if (!ran) jump();
   return ran;
+}
+
+/// A power cut takes the power. An error hurts until the process ends, and the power goes with it:
+/// what a failed sync did not write is gone then, whatever later syncs said. A full disk has room
+/// again at once.
+void World::note_strike() {
+  Strikes& strikes = computer_.strikes;
+  if (!strikes.hurts) return;
+  if (options_.strike.kind != Strike::Kind::kFull) power_fails_ = true;
+  if (options_.strike.kind == Strike::Kind::kPowerCut) strikes.hurts = false;
 }
 
 void World::jump() {
@@ -204,17 +220,24 @@ void World::boot_later(Duration downtime) {
 void World::boot() {
   if (aborting_) return;
   const auto dies_after = std::exchange(next_dies_after_, std::nullopt);
+  const bool was_struck = computer_.strikes.struck;
   auto started =
       Process::start(computer_, {profile_.kafka, options_.mutant, dies_after}, dice_.fork());
   count_step();
   if (!started) {
-    if (!dies_after) return violate("the broker does not start: " + started.error().detail);
+    const bool hit = computer_.strikes.struck && !was_struck;
+    if (!dies_after && !hit) {
+      return violate("the broker does not start: " + started.error().detail);
+    }
     trace("dies while it starts: {}", started.error().detail);
+    if (hit) note_strike();
+    end_trouble();
     last_death_ = std::max(last_death_, power_fails_ ? Death::kPowerCut : Death::kKill);
     if (std::exchange(power_fails_, false)) cut_power();
     return boot_later(100ms);
   }
   process_ = std::move(*started);
+  note_strike();
   if (process_->dead()) return mourn();
   ++starts_;
   process_->helpers().set_delay(profile_.disk_delay);
@@ -226,7 +249,10 @@ void World::after_start(Death death) {
   trace("started: topics={} partitions={} recovered={} broken={} cut_bytes={} epoch={}",
         report.topics, report.partitions, report.recovered, report.broken, report.cut_bytes,
         process_->broker().leader_epoch().value());
-  if (report.broken > 0) violate(fmt::format("{} partitions do not open", report.broken));
+  if (report.broken > 0) {
+    if (!troubled()) return violate(fmt::format("{} partitions do not open", report.broken));
+    last_death_ = death;  // they will next time, and are looked at then
+  }
   const std::int32_t epoch = process_->broker().leader_epoch().value();
   if (epoch <= last_epoch_) violate(fmt::format("leader epoch {} after {}", epoch, last_epoch_));
   last_epoch_ = epoch;
@@ -266,6 +292,7 @@ void World::survey_topic(const Directory::Entry& entry, Death death) {
   for (const auto& partition : topic->partitions) {
     const auto marks = partition->with_log([](log::Partition& log) { return log.watermarks(); });
     if (!marks) {
+      if (troubled()) continue;
       violate("a partition of " + entry.facts.name + " is not readable: " + marks.error().detail);
       continue;
     }
@@ -330,7 +357,8 @@ void World::stop_cleanly(Duration downtime) {
     records_.stopped_cleanly();
     offsets_.synced();
   }
-  end_process(stopped ? Death::kCleanStop : Death::kKill, downtime);
+  const bool cut = std::exchange(power_fails_, false);
+  end_process(cut ? Death::kPowerCut : stopped ? Death::kCleanStop : Death::kKill, downtime);
 }
 
 void World::kill(bool power_cut, Duration downtime) {
@@ -421,7 +449,7 @@ void World::start_actors() {
   }
   spawn(watch_groups(*this));
   spawn(commit_alone(*this, "alone"));
-  spawn(break_things(*this));
+  spawn(profile_.scripted ? follow_script(*this) : break_things(*this));
 }
 
 void World::final_audit() {
@@ -430,7 +458,7 @@ void World::final_audit() {
   for (const bool again : {false, true}) {
     if (process_ != nullptr && again) {
       const Duration soon = 1ms;
-      if (profile_.power_cuts && dice_.percent(40)) {
+      if (profile_.scripted || (profile_.power_cuts && dice_.percent(40))) {
         kill(true, soon);
       } else if (profile_.deaths && dice_.percent(60)) {
         kill(false, soon);
@@ -440,12 +468,17 @@ void World::final_audit() {
     }
     next_dies_after_.reset();
     while (process_ == nullptr && !violation_) turn();
+    if (process_ != nullptr && troubled()) {  // a log may not have opened
+      stop_cleanly(1ms);
+      while (process_ == nullptr && !violation_) turn();
+    }
     if (violation_) return;
     end_trouble();
     spawn(audit(*this));
     run_until_actors_end("the audit");
     if (violation_) return;
   }
+  if (process_ != nullptr && troubled()) end_trouble();
   stop_cleanly(1ms);
   abort();
 }

@@ -31,6 +31,8 @@ struct RunOptions {
   std::uint64_t steps = 10'000;
   Mutant mutant = Mutant::kNone;
   bool trace = false;
+  bool short_run = false;  // the scripted one
+  Strike strike;           // in it
 };
 
 struct RunResult {
@@ -40,6 +42,8 @@ struct RunResult {
   std::uint64_t starts = 0;
   std::uint64_t records = 0;  // acknowledged
   Duration elapsed{};         // of virtual time
+  std::uint64_t changes = 0;  // of disk and store
+  bool struck = false;
 };
 
 /// By what it is and topic.
@@ -121,6 +125,7 @@ class World {
 
  private:
   bool turn();
+  void note_strike();
   void run_until_actors_end(const char* whose);
   void jump();
   void boot();

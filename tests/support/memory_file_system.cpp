@@ -127,7 +127,10 @@ class MemoryFileSystem::OpenFile final : public File {
 
   Result<void> sync() override {
     const std::lock_guard hold(files_.mutex_);
-    if (auto ready = begin(kSync, "sync"); !ready) return ready;
+    if (auto ready = begin(kSync, "sync"); !ready) {
+      if (files_.fault_ && files_.fault_->sync_loses) node_->unsynced.clear();
+      return ready;
+    }
     node_->sync();
     return {};
   }

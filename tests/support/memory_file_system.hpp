@@ -43,6 +43,7 @@ class MemoryFileSystem final : public FileSystem {
     int error = 5;                   // EIO
     bool sticky = false;             // all later ones of these kinds fail too
     bool half_write = true;          // a failing write leaves its first half
+    bool sync_loses = false;         // what a failing sync did not write is never written
   };
   struct PowerCut {
     /// How many of a file's unsynced writes survive, for a file that has `unsynced` of them.
