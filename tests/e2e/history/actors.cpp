@@ -8,7 +8,7 @@ namespace {
 
 constexpr milliseconds kShort{3'000};  // a broker that is gone must not hold up the others
 
-Settings settings_for(const std::string& promise) {
+Settings settings_for(const std::string& promise, bool one_at_a_time) {
   Settings settings{{"acks", "all"},
                     {"linger.ms", "1"},
                     {"batch.num.messages", "20"},
@@ -17,7 +17,8 @@ Settings settings_for(const std::string& promise) {
                     {"message.timeout.ms", "150000"}};
   if (promise == "idempotent") settings["enable.idempotence"] = "true";
   if (promise == "once") settings["message.send.max.retries"] = "0";
-  if (promise == "repeating") settings["max.in.flight.requests.per.connection"] = "1";
+  if (promise == "repeating" || promise == "eventual" || one_at_a_time)
+    settings["max.in.flight.requests.per.connection"] = "1";
   return settings;
 }
 
@@ -80,11 +81,11 @@ Event parse_value(const std::string& value) {
 }
 
 Sender::Sender(const std::string& address, History& history, std::string who,
-               const std::string& promise, std::vector<TopicPlan> topics)
+               const std::string& promise, std::vector<TopicPlan> topics, bool one_at_a_time)
     : history_(history),
       who_(std::move(who)),
       topics_(std::move(topics)),
-      producer_(address, settings_for(promise)) {
+      producer_(address, settings_for(promise, one_at_a_time)) {
   for (const TopicPlan& topic : topics_)
     for (int i = 0; i < topic.partitions; ++i) targets_.push_back({&topic, i});
   history_.add({.kind = Kind::kProducer, .who = who_, .source = promise});

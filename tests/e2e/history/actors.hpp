@@ -59,10 +59,14 @@ class Actor {
 
 class Sender final : public Actor {
  public:
-  /// `promise` of the producer: see checker.hpp.
+  /// `promise` of the producer: see checker.hpp. `one_at_a_time`: no request is sent before the
+  /// last is answered. Where records are refused for a while librdkafka 2.0 needs it to be
+  /// idempotent: when the batch behind a refused one is answered with 45, as it has to be, it gives
+  /// up for good.
   Sender(const std::string& address, History& history, std::string who, const std::string& promise,
-         std::vector<TopicPlan> topics);
+         std::vector<TopicPlan> topics, bool one_at_a_time = false);
   ~Sender() override { stop(); }
+  [[nodiscard]] const std::string& who() const { return who_; }
   /// Empty, or why the producer can do no more.
   [[nodiscard]] std::string fatal() const;
 

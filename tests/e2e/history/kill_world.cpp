@@ -72,7 +72,8 @@ void KillWorld::start() {
       {"once", "once"},
       {"again", faults_ ? "eventual" : "repeating"}};
   for (const auto& [who, promise] : kinds)
-    senders_.push_back(std::make_unique<Sender>(address, history_, who, promise, topics_));
+    senders_.push_back(
+        std::make_unique<Sender>(address, history_, who, promise, topics_, faults_.has_value()));
   others_.push_back(std::make_unique<Reader>(address, history_, "reader", topics_));
   const std::vector<std::string> followed{"plain", "synced", "trimmed"};
   for (const char* who : {"member-1", "member-2"})
@@ -94,7 +95,10 @@ void KillWorld::wait_for_progress(std::size_t each) {
       continue;
     }
     broker_.expect_running();
-    if (now_ms() > deadline) throw std::runtime_error("a sender gets no further");
+    if (now_ms() > deadline) {
+      keep_history();
+      throw std::runtime_error(senders_[i]->who() + " gets no further " + senders_[i]->fatal());
+    }
     std::this_thread::sleep_for(milliseconds(2));
   }
 }
@@ -172,6 +176,13 @@ void KillWorld::end_and_start() {
   EXPECT_EQ(broker_.start_figure("broken"), 0);
 }
 
+std::string KillWorld::keep_history() const {
+  const auto file = std::filesystem::temp_directory_path() /
+                    ("kanal-history-" + std::to_string(::getpid()) + ".txt");
+  write_history(file, history_.events());
+  return file;
+}
+
 void KillWorld::finish() {
   wait_for_progress(10);
   for (const auto& other : others_) other->stop();
@@ -197,12 +208,9 @@ void KillWorld::finish() {
   const char* kept = variable("HISTORY_FILE");
   if (kept != nullptr) write_history(kept, events);
   if (violations.empty()) return;
-  const auto file = std::filesystem::temp_directory_path() /
-                    ("kanal-history-" + std::to_string(::getpid()) + ".txt");
-  write_history(file, events);
   for (std::size_t i = 0; i < std::min<std::size_t>(violations.size(), 20); ++i)
     ADD_FAILURE() << violations[i].rule << ": " << violations[i].text;
-  ADD_FAILURE() << violations.size() << " violations, the history is in " << file;
+  ADD_FAILURE() << violations.size() << " violations, the history is in " << keep_history();
 }
 
 }  // namespace kanal::e2e

@@ -33,6 +33,8 @@ class KillWorld {
  private:
   void wait_for_progress(std::size_t each);
   void end_and_start();
+  /// Writes the history to a file; its name.
+  std::string keep_history() const;
   [[nodiscard]] std::vector<FaultRule> draw_faults();
   int below(int limit) { return static_cast<int>(dice_() % static_cast<unsigned>(limit)); }
 
