@@ -151,7 +151,27 @@ Result<log::AppendResult> Broker::append(const std::shared_ptr<Partition>& parti
   if (news.checkpoint_due) state_->checkpointer.due(partition);
   if (!appended) state_->room.met(appended.error());
   if (appended && !appended->committed && !appended->duplicate) state_->flusher->add(partition);
+  if (appended && appended->committed && !appended->duplicate)
+    state_->background_sync->appended(partition, news, batch.bytes.size());
   return appended;
+}
+
+Broker::Together::Together(Broker& broker) : broker_(broker) {
+  broker_.state_->flusher->begin_request();
+}
+Broker::Together::~Together() {
+  broker_.state_->flusher->end_request();
+}
+
+bool Broker::acks_after_sync() const {
+  return state_->acks_after_sync.load(std::memory_order_relaxed);
+}
+
+Task<Result<void>> Broker::reserved_synced(Context& context) {
+  if (!acks_after_sync()) co_return Result<void>{};
+  const auto wait = state_->reserved_sync->join(context.io);
+  co_await wait->event.wait_until(Time::max());
+  co_return wait->outcome;
 }
 
 Task<std::vector<coordinator::CatalogReply>> Broker::change_catalog(
@@ -183,12 +203,14 @@ Task<Result<ProducerIdentity>> Broker::new_producer_id(Context& context) {
 
 void Broker::attach(IoThread& io) {
   state_->io_threads.push_back(&io);
+  state_->background_sync->attach(io);
   state_->groups->attach(io);
 }
 
 void Broker::tick() {
   const Time now = clock().now();
   state_->checkpointer.tick(now);
+  state_->background_sync->tick();
   state_->groups->tick();
   state_->retention->tick();
   state_->room.tick();
@@ -224,6 +246,7 @@ Result<void> Broker::stop(Deadline deadline) {
   state_->stopping.store(true);
   state_->retention->stop();
   state_->compactor->stop();
+  state_->background_sync->stop();
   state_->logs->prepare_stop();
   state_->room.prepare_stop(bytes_of_stop(*topics()));
   Result<void> outcome;

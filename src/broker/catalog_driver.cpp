@@ -20,6 +20,10 @@ log::LogOptions log_options(const coordinator::TopicConfig& config) {
   return options;
 }
 
+SyncRules sync_rules(const coordinator::TopicConfig& config) {
+  return {config.flush_messages, config.flush_ms};
+}
+
 }  // namespace
 
 CatalogDriver::CatalogDriver(Stage stage) : stage_(std::move(stage)) {
@@ -167,10 +171,8 @@ TopicPtr CatalogDriver::open_topic(const coordinator::TopicPtr& entry, const Top
     topic->partitions = before->partitions;
     if (before->config() != entry->config) {
       const auto options = log_options(entry->config);
-      for (const auto& partition : topic->partitions) {
-        (void)partition->with_log(
-            [&](log::Partition& log) { return log.configure(options), true; });
-      }
+      const auto rules = sync_rules(entry->config);
+      for (const auto& partition : topic->partitions) partition->configure(options, rules);
     }
   }
   topic->partitions.reserve(static_cast<std::size_t>(entry->partition_count));
@@ -208,6 +210,7 @@ std::shared_ptr<Partition> CatalogDriver::open_partition(const coordinator::Topi
   std::shared_ptr<Partition> partition;
   if (log) {
     partition = std::make_shared<Partition>(id, handle, std::move(*log));
+    partition->configure(opening.options, sync_rules(entry.config));
   } else {
     logger("broker").error(
         "A partition could not be opened and answers KAFKA_STORAGE_ERROR. channel={} reason={}",

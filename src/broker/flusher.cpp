@@ -1,16 +1,31 @@
 #include "flusher.hpp"
 
-#include <algorithm>
-
 namespace kanal::broker {
 
 void Flusher::add(std::shared_ptr<Partition> partition) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (dirty_.empty() || dirty_.back() != partition) dirty_.push_back(std::move(partition));
-    if (std::exchange(running_, true)) return;
-  }
-  helpers_.post([this] { run(); });
+  if (!partition->queue_flush()) return;
+  std::unique_lock lock(mutex_);
+  dirty_.push_back(std::move(partition));
+  if (requests_ == 0) start_if_needed(std::move(lock));
+}
+
+void Flusher::begin_request() {
+  const std::lock_guard lock(mutex_);
+  ++requests_;
+}
+
+void Flusher::end_request() {
+  std::unique_lock lock(mutex_);
+  --requests_;
+  // Also while others are being staged: nobody waits for somebody else's request.
+  start_if_needed(std::move(lock));
+}
+
+void Flusher::start_if_needed(std::unique_lock<std::mutex> lock) {
+  if (running_ || dirty_.empty()) return;
+  running_ = true;
+  lock.unlock();
+  executor_.post([this] { run(); });
 }
 
 void Flusher::run() {
@@ -27,21 +42,31 @@ void Flusher::run() {
   }
 }
 
-void Flusher::sync(std::vector<std::shared_ptr<Partition>>& batch) {
-  std::ranges::sort(batch, {}, [](const auto& partition) { return partition->handle(); });
-  const auto twice = std::ranges::unique(batch);
-  batch.erase(twice.begin(), twice.end());
+void Flusher::sync(const std::vector<std::shared_ptr<Partition>>& batch) {
+  std::vector<log::ChannelLog*> logs;
+  std::vector<Partition*> partitions;
+  for (const auto& partition : batch) {
+    partition->take_flush();  // before the sync looks: what is staged from here on asks again
+    log::ChannelLog* log = partition->channel();
+    if (log == nullptr) continue;  // deleted: who waits has been told
+    logs.push_back(log);
+    partitions.push_back(partition.get());
+  }
   std::vector<log::Progress> done;
   std::vector<log::Loss> lost;
-  for (const auto& partition : batch) {
-    auto end = partition->sync();
-    if (end)
-      done.push_back({partition->handle(), epoch_, *end});
-    else if (end.error().code != ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)  // deleted: all know
-      lost.push_back({partition->handle(), epoch_, std::move(end.error())});
-  }
-  if (!done.empty()) sink_->committed(done);
-  if (!lost.empty()) sink_->lost(lost);
+  logs_.sync(logs, [&](std::span<log::LogStore::Synced> news) {
+    done.clear();
+    lost.clear();
+    for (log::LogStore::Synced& each : news) {
+      const ChannelHandle handle = partitions[each.index]->handle();
+      if (each.end)
+        done.push_back({handle, epoch_, *each.end});
+      else if (partitions[each.index]->channel() != nullptr)
+        lost.push_back({handle, epoch_, std::move(each.end.error())});
+    }
+    if (!done.empty()) sink_->committed(done);
+    if (!lost.empty()) sink_->lost(lost);
+  });
 }
 
 }  // namespace kanal::broker

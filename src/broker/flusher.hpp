@@ -1,6 +1,6 @@
-// Group commit for those who want acks after fsync: everything that became dirty while a sync was
-// under way shares the next one. add() from any thread; the work runs on a helper; news goes to the
-// sink, holding no lock.
+// Group commit for those who want acks after sync: everything that became dirty while a sync was
+// under way shares the next one, and one is under way at a time. add() from any thread; the work
+// runs on an executor that should have nothing else to do; news goes to the sink, holding no lock.
 #pragma once
 
 #include "kanal/base/executor.hpp"
@@ -14,19 +14,26 @@ namespace kanal::broker {
 
 class Flusher {
  public:
-  Flusher(Executor& helpers, LeaderEpoch epoch) : helpers_(helpers), epoch_(epoch) {}
+  Flusher(Executor& executor, log::LogStore& logs, LeaderEpoch epoch)
+      : executor_(executor), logs_(logs), epoch_(epoch) {}
   void start(log::CommitSink& sink) { sink_ = &sink; }
   void add(std::shared_ptr<Partition> partition);
+  /// Between these two a request stages its records, which then begin one sync together.
+  void begin_request();
+  void end_request();
 
  private:
+  void start_if_needed(std::unique_lock<std::mutex> lock);
   void run();
-  void sync(std::vector<std::shared_ptr<Partition>>& batch);
+  void sync(const std::vector<std::shared_ptr<Partition>>& batch);
 
-  Executor& helpers_;
+  Executor& executor_;
+  log::LogStore& logs_;
   LeaderEpoch epoch_;
   log::CommitSink* sink_ = nullptr;
   std::mutex mutex_;
-  std::vector<std::shared_ptr<Partition>> dirty_;
+  std::vector<std::shared_ptr<Partition>> dirty_;  // each once: Partition::queue_flush
+  std::size_t requests_ = 0;                       // being staged
   bool running_ = false;
 };
 

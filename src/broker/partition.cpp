@@ -41,11 +41,30 @@ Result<log::AppendResult> Partition::append(records::CheckedBatch& batch, Timest
     news.checkpoint_due =
         !state.checkpoint_queued && state.log->bytes_since_checkpoint() >= kCheckpointBytes;
     state.checkpoint_queued |= news.checkpoint_due;
-    if (appended->committed) state.watches.on_bytes(batch.bytes.size(), woken);
+    if (appended->committed) {
+      state.watches.on_bytes(batch.bytes.size(), woken);
+      note_unsynced(state, batch.header.last_offset_delta + std::int64_t{1}, news);
+    }
     return appended;
   });
   FetchWait::wake(woken);
   return result;
+}
+
+void Partition::note_unsynced(State& state, std::int64_t records, AppendNews& news) {
+  const std::int64_t before = state.unsynced;
+  state.unsynced += records;
+  news.became_unsynced = before == 0;
+  news.sync_due = before < state.sync_rules.messages && state.unsynced >= state.sync_rules.messages;
+  constexpr std::int64_t kDay = 24LL * 3600 * 1000;
+  news.sync_within = std::chrono::milliseconds(std::min(state.sync_rules.ms, kDay));
+}
+
+void Partition::configure(const log::LogOptions& options, const SyncRules& rules) {
+  state_.with([&](State& state) {
+    state.sync_rules = rules;
+    if (state.log != nullptr && !state.deleted) state.log->configure(options);
+  });
 }
 
 log::Maybe<ReadOutcome> Partition::read(Offset from, const log::FetchLimits& limits,
@@ -148,6 +167,16 @@ Result<Sequence> Partition::sync() {
   auto channel = with_log([](log::Partition& log) { return &log.log(); });
   if (!channel) return std::unexpected(channel.error());
   return (*channel)->sync();
+}
+
+Result<Sequence> Partition::sync_background() {
+  state_.with([](State& state) { state.unsynced = 0; });
+  return sync();
+}
+
+log::ChannelLog* Partition::channel() {
+  const auto channel = with_log([](log::Partition& log) { return &log.log(); });
+  return channel ? *channel : nullptr;
 }
 
 void Partition::mark_deleted() {

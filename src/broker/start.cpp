@@ -55,10 +55,9 @@ Result<void> Broker::State::open_logs(log::CommitSink& sink, StartReport& report
   const log::SegmentStoreOptions segments{.directory = options.data_dir + "/channels",
                                           .max_open_files = options.max_open_log_files,
                                           .cut_damage = options.cut_damaged_logs};
-  logs = log::make_segment_store(base.files, base.helpers, base.clock, segments);
+  logs = log::make_segment_store(base.files, base.helpers, base.clock, with_journal(segments));
   logs->start(sink);  // before any channel opens: it reads what the last shutdown left
-  flusher = std::make_unique<Flusher>(base.helpers, facts.leader_epoch);
-  flusher->start(sink);
+  start_syncs(sink);
   catalog = std::make_unique<CatalogDriver>(
       CatalogDriver::Stage{*store, *session, *logs, channels, base.clock, facts.leader_epoch,
                            config, [this] { groups->forget_deleted_topics(); }});
@@ -67,6 +66,7 @@ Result<void> Broker::State::open_logs(log::CommitSink& sink, StartReport& report
   producer_ids = std::make_unique<ProducerIdSource>(*session, base.clock);
   if (auto ready = producer_ids->start(); !ready) return ready;
   if (auto ready = catalog->start(report); !ready) return ready;
+  sync_recovered(report);
   retention = std::make_unique<Retention>(Retention::Stage{base.helpers, base.clock, *logs,
                                                            [this] { return catalog->topics(); },
                                                            [this] { return configs->config(); },
@@ -74,8 +74,41 @@ Result<void> Broker::State::open_logs(log::CommitSink& sink, StartReport& report
   compactor = std::make_unique<Compactor>(Compactor::Stage{
       base.helpers, base.clock, base.random, [this] { return catalog->topics(); },
       [this] { return configs->config(); }});
-  configs->listen([this](const ConfigDriver::Config& next) { catalog->configure(next); });
+  configs->listen([this](const ConfigDriver::Config& next) {
+    acks_after_sync = coordinator::make_topic_config(*next, {}).flush_messages == 1;
+    catalog->configure(next);
+  });
   return {};
+}
+
+log::SegmentStoreOptions Broker::State::with_journal(log::SegmentStoreOptions segments) const {
+  segments.journal_bytes = options.journal_bytes;
+  segments.journal_id = base.random.next();
+  return segments;
+}
+
+void Broker::State::start_syncs(log::CommitSink& sink) {
+  flusher = std::make_unique<Flusher>(syncs(), *logs, facts.leader_epoch);
+  flusher->start(sink);
+  const auto sync_all = [this] {
+    if (auto done = base.files.sync_all(options.data_dir); !done) {
+      logger("broker").warn("Not everything could be written back at once. why=\"{}\"",
+                            done.error().detail);
+    }
+  };
+  background_sync =
+      std::make_unique<BackgroundSync>(BackgroundSync::Stage{base.helpers, base.clock, sync_all});
+  reserved_sync = std::make_unique<ReservedSync>(syncs(), *store);
+}
+
+void Broker::State::sync_recovered(const StartReport& report) {
+  if (report.recovered == 0) return;
+  base.helpers.post([&files = base.files, where = options.data_dir] {
+    if (auto done = files.sync_all(where); !done) {
+      logger("broker").error("What was recovered could not be synced. why=\"{}\"",
+                             done.error().detail);
+    }
+  });
 }
 
 Result<void> Broker::State::open_groups(StartReport& report) {

@@ -1,6 +1,7 @@
 // Everything a Broker owns, in the order it is made. Only broker.cpp and start.cpp see it.
 #pragma once
 
+#include "background_sync.hpp"
 #include "catalog_driver.hpp"
 #include "checkpointer.hpp"
 #include "compactor.hpp"
@@ -12,6 +13,7 @@
 #include "kanal/broker/groups.hpp"
 #include "kanal/coordinator/cluster_state.hpp"
 #include "producer_ids.hpp"
+#include "reserved_sync.hpp"
 #include "retention.hpp"
 
 #include <atomic>
@@ -48,6 +50,8 @@ struct Broker::State {
   std::unique_ptr<ProducerIdSource> producer_ids;
   std::unique_ptr<Groups> groups;
   std::unique_ptr<Flusher> flusher;
+  std::unique_ptr<BackgroundSync> background_sync;
+  std::unique_ptr<ReservedSync> reserved_sync;
   Checkpointer checkpointer;
   std::unique_ptr<Retention> retention;
   std::unique_ptr<Compactor> compactor;
@@ -55,8 +59,17 @@ struct Broker::State {
 
   std::vector<IoThread*> io_threads;
   std::atomic<bool> stopping{false};
+  std::atomic<bool> acks_after_sync{false};  // of the whole broker
   std::atomic<Time> last_producer_expiry{Time{}};
 
+  [[nodiscard]] Executor& syncs() const noexcept {
+    return base.syncs != nullptr ? *base.syncs : base.helpers;
+  }
+  [[nodiscard]] log::SegmentStoreOptions with_journal(log::SegmentStoreOptions segments) const;
+  /// Once the logs are open.
+  void start_syncs(log::CommitSink& sink);
+  /// What a killed process had not synced becomes durable soon, as it would have.
+  void sync_recovered(const StartReport& report);
   // The start, step by step.
   Result<void> open_directory();
   Result<void> open_reserved();

@@ -1,4 +1,5 @@
-// OffsetCommit (8): stored (written, not synced) before it is answered.
+// OffsetCommit (8): stored before it is answered, and synced where the whole broker acknowledges
+// after sync.
 //
 // Behavior
 // - Each partition fails alone where its topic or itself does not exist; what is wrong with the
@@ -125,11 +126,25 @@ class Commit {
   Response response_;
 };
 
+void refuse_stored(Response& response) {
+  for (Response::Topic& topic : response.topics) {
+    for (auto& partition : topic.partitions) {
+      if (partition.error_code == ErrorCode::NONE)
+        partition.error_code = ErrorCode::COORDINATOR_NOT_AVAILABLE;
+    }
+  }
+}
+
 }  // namespace
 
 broker::Task<Response> handle(Context& context, Request request) {
   Commit commit(context, request);
-  co_return commit.run();
+  Response response = commit.run();
+  if (context.broker.acks_after_sync()) {
+    const auto synced = co_await context.broker.reserved_synced(context);
+    if (!synced) refuse_stored(response);
+  }
+  co_return response;
 }
 
 }  // namespace kanal::handlers

@@ -27,6 +27,13 @@ broker::Task<wire::DeleteGroupsResponse> handle(broker::Context& context,
                             ? context.broker.groups().remove(id)
                             : ErrorCode::GROUP_AUTHORIZATION_FAILED;
   }
+  if (context.broker.acks_after_sync()) {
+    const auto synced = co_await context.broker.reserved_synced(context);
+    for (auto& result : response.results) {
+      if (!synced && result.error_code == ErrorCode::NONE)
+        result.error_code = ErrorCode::COORDINATOR_NOT_AVAILABLE;
+    }
+  }
   co_return response;
 }
 

@@ -50,6 +50,7 @@ class ProduceBatches {
         topics_(context.broker.topics()) {}
 
   void run() {
+    const broker::Broker::Together together(context_.broker);
     response_.responses.reserve(request_.topic_data.size());
     ErrorCode refuse_all = ErrorCode::NONE;
     if (!request_.transactional_id && has_transactional_batch()) {
@@ -81,6 +82,7 @@ class ProduceBatches {
   /// a helper thread.
   [[nodiscard]] bool has_large() const noexcept { return !large_.empty(); }
   void finish_large() {
+    const broker::Broker::Together together(context_.broker);
     records::Scratch scratch;
     for (const Large& large : large_) {
       auto& answer = response_.responses[large.topic].partition_responses[large.partition];

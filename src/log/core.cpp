@@ -166,7 +166,8 @@ std::optional<Core::Unsynced> Core::unsynced(std::uint64_t limit) {
     shared_.with([&](Shared& shared) {
       if (shared.dirty.size() == 1 && shared.seals.empty()) found.file = shared.dirty.front();
     });
-    if (found.file == nullptr) return std::nullopt;
+    // What compaction wrote is found by another name than a replay looks for.
+    if (found.file == nullptr || found.file->generation != 0) return std::nullopt;
     found.from = found.file->durable.load();
     found.upto = found.file->written.load();
     if (found.upto <= found.from || found.upto - found.from > limit) return std::nullopt;

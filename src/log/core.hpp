@@ -177,7 +177,6 @@ class Core : public std::enable_shared_from_this<Core> {
   std::atomic<bool> channel_dirty = false;  // the channel file was written since then
   std::atomic<bool> has_loaded = false;
   std::atomic<bool> ack_after_sync = false;
-  std::atomic<std::uint64_t> journal_use = 0;  // the last that has bytes of the channel
 
  private:
   struct Shared {

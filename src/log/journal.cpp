@@ -41,6 +41,7 @@ void Journal::commit(Cores cores, const LogStore::OnSynced& on_synced) {
   std::vector<std::size_t> direct;
   if (cores.size() > kDirect) {
     turn_.with([&] { write_rounds(cores, news, direct); });
+    post_later();
   } else {
     for (std::size_t i = 0; i < cores.size(); ++i) direct.push_back(i);
   }
@@ -117,7 +118,7 @@ std::size_t Journal::gather(Cores cores, std::size_t next, std::vector<Member>& 
 
 bool Journal::add_piece(const Core& core, const Core::Unsynced& unsynced) {
   const std::string directory = directory_name(core.id());
-  const JournalPiece piece{JournalKind::kBytes, core.id().topic_id,  core.id().partition, directory,
+  const JournalPiece piece{core.id().topic_id,   core.id().partition, directory,
                            unsynced.file->base, unsynced.from,       {}};
   const MutableBytes into =
       entry_.add(piece, static_cast<std::size_t>(unsynced.upto - unsynced.from));
@@ -164,14 +165,13 @@ Result<void> Journal::begin_half() {
 void Journal::hold(const Member& member) {
   Half& half = halves_[current_];
   SegmentFile& file = *member.unsynced.file;
-  member.core->journal_use = half.use;
   if (std::exchange(file.journal_use, half.use) == half.use) return;
   half.held.push_back(
       {member.core, member.unsynced.file, member.core->path(segment_name(file.base))});
 }
 
 void Journal::settle_later(std::size_t half) {
-  base_.helpers.post([self = shared_from_this(), half, use = halves_[half].use] {
+  later([self = shared_from_this(), half, use = halves_[half].use] {
     std::vector<Held> held;
     const auto is_same = [&] { return self->halves_[half].use == use; };
     self->turn_.with([&] {
@@ -213,30 +213,9 @@ Result<void> Journal::settle(const std::vector<Held>& held) {
   return outcome;
 }
 
-Result<void> Journal::forget(const Core& core, Sequence below) {
-  return turn_.with([&]() -> Result<void> {
-    if (phase_ == Phase::kNone || phase_ == Phase::kClosed) return {};
-    if (phase_ == Phase::kDead) {
-      return storage_error("The journal has failed, and the channel may be in it.");
-    }
-    const std::uint64_t use = core.journal_use;
-    if (use == 0 || (use != halves_[0].use && use != halves_[1].use)) return {};
-    const std::string directory = directory_name(core.id());
-    const JournalPiece piece{JournalKind::kForget, core.id().topic_id, core.id().partition,
-                             directory,            below,              0,
-                             {}};
-    const auto written = [&]() -> Result<void> {
-      entry_.begin({options_.id, halves_[current_].use}, next_number_);
-      if (halves_[current_].end + entry_.size_with(directory, 0) > options_.half_bytes) {
-        if (auto done = begin_half(); !done) return done;
-        entry_.begin({options_.id, halves_[current_].use}, next_number_);
-      }
-      (void)entry_.add(piece, 0);
-      return write_entry();
-    }();
-    if (!written) die(written.error());
-    return written;
-  });
+void Journal::post_later() {
+  auto works = turn_.with([&] { return std::exchange(later_, {}); });
+  for (auto& work : works) base_.helpers.post(std::move(work));
 }
 
 void Journal::die(const Error& why) {
@@ -245,7 +224,7 @@ void Journal::die(const Error& why) {
       "The shared journal failed and is not used again before the next start; each partition is "
       "synced for itself. why=\"{}\"",
       why.detail);
-  base_.helpers.post([self = shared_from_this()] {
+  later([self = shared_from_this()] {
     self->turn_.with([&] {
       for (Half& half : self->halves_) {
         if (!self->settle(half.held)) return;  // what is in the file is needed
@@ -287,7 +266,7 @@ Result<void> Journal::empty_halves() {
 void Journal::make_later() {
   if (making_ || base_.clock.now() < make_after_) return;
   making_ = true;
-  base_.helpers.post([self = shared_from_this()] {
+  later([self = shared_from_this()] {
     auto file = self->make();
     self->turn_.with([&] {
       self->making_ = false;

@@ -43,9 +43,6 @@ class Journal : public std::enable_shared_from_this<Journal> {
 
   /// Makes all that is staged in `cores` durable. News of one entry come together.
   void commit(std::span<const std::shared_ptr<Core>> cores, const LogStore::OnSynced& on_synced);
-  /// From here on no replay touches the channel's segments below `below`, which are synced: needed
-  /// before one of them is rewritten in place. Not inside the core's turn.
-  Result<void> forget(const Core& core, Sequence below);
   /// The logs have been synced and take no more: the journal is left empty, unless a log failed
   /// whose records are durable only here.
   void close();
@@ -90,6 +87,9 @@ class Journal : public std::enable_shared_from_this<Journal> {
   [[nodiscard]] std::string path() const;
 
   // Outside of it
+  /// In the turn: runs on a helper once the turn is over.
+  void later(std::move_only_function<void()> work) { later_.push_back(std::move(work)); }
+  void post_later();
   void make_later();
   Result<std::unique_ptr<File>> make();
   Result<void> settle(const std::vector<Held>& held);
@@ -113,6 +113,7 @@ class Journal : public std::enable_shared_from_this<Journal> {
   std::size_t current_ = 0;
   std::uint64_t last_use_ = 0, next_number_ = 1;
   JournalEntry entry_;
+  std::vector<std::move_only_function<void()>> later_;
   // Set by replay():
   std::map<std::string, Error> unreplayed_;
 };

@@ -21,6 +21,7 @@ constexpr std::size_t kHeaderSize = 16 + kHeaderPayload + 4;  // a blob
 constexpr std::size_t kEntryHead = 40;  // magic, version, 0, id, use, number, length, pieces
 constexpr std::size_t kEntryTail = 4;   // CRC-32C of all before it
 constexpr std::size_t kPieceHead = 4 + 16 + 4 + 4 + 8 + 8 + 4;  // without the directory's name
+constexpr std::uint32_t kBytesOfASegment = 1;                   // the only kind of piece yet
 constexpr std::size_t kLengthAt = 32, kPiecesAt = 36;
 
 struct EntryHead {
@@ -112,7 +113,7 @@ void JournalEntry::begin(const JournalUse& use, std::uint64_t number) {
 MutableBytes JournalEntry::add(const JournalPiece& piece, std::size_t length) {
   last_ = bytes_.size();
   BlobWriter head;
-  head.number(std::to_underlying(piece.kind));
+  head.number(kBytesOfASegment);
   head.uuid(piece.topic_id);
   head.id(piece.partition);
   head.sized(as_bytes(piece.directory));
@@ -152,14 +153,13 @@ Result<std::vector<JournalPiece>> JournalRecord::pieces() const {
   BlobReader reader(Bytes(bytes).subspan(kEntryHead, bytes.size() - kEntryHead - kEntryTail));
   for (std::uint32_t i = 0; i < head->pieces && reader.good(); ++i) {
     JournalPiece& piece = all.emplace_back();
-    piece.kind = JournalKind(reader.number<std::uint32_t>());
+    if (reader.number<std::uint32_t>() != kBytesOfASegment) break;
     piece.topic_id = reader.uuid();
     piece.partition = reader.id<PartitionIndex>();
     piece.directory = as_text(reader.sized());
     piece.base = reader.id<Sequence>();
     piece.position = reader.number<std::uint64_t>();
     piece.bytes = reader.sized();
-    if (piece.kind != JournalKind::kBytes && piece.kind != JournalKind::kForget) break;
   }
   if (!reader.done() || all.size() != head->pieces) {
     return storage_error("The journal's entry " + std::to_string(head->number) +

@@ -43,12 +43,7 @@ struct JournalHeader {
 /// The newest sound copy; nothing where there is none; an error for a newer format.
 [[nodiscard]] Result<std::optional<JournalHeader>> decode_journal_header(Bytes block);
 
-enum class JournalKind : std::uint32_t {
-  kBytes = 1,   // of one segment, at `position`
-  kForget = 2,  // earlier pieces of the channel's segments below `base` count no more
-};
 struct JournalPiece {
-  JournalKind kind = JournalKind::kBytes;
   Uuid topic_id;
   PartitionIndex partition{0};
   std::string_view directory;  // of the channel

@@ -27,25 +27,6 @@ bool is_zero(Bytes bytes) {
   return std::ranges::all_of(bytes, [](std::byte byte) { return byte == std::byte{0}; });
 }
 
-/// Which pieces of the journal still count.
-class Forgotten {
- public:
-  void add(const JournalPiece& piece, std::uint64_t number) { all_.push_back({piece, number}); }
-  [[nodiscard]] bool has(const JournalPiece& piece, std::uint64_t number) const {
-    return std::ranges::any_of(all_, [&](const auto& each) {
-      return each.number > number && each.piece.topic_id == piece.topic_id &&
-             each.piece.partition == piece.partition && piece.base < each.piece.base;
-    });
-  }
-
- private:
-  struct Each {
-    JournalPiece piece;
-    std::uint64_t number;
-  };
-  std::vector<Each> all_;
-};
-
 struct Target {  // one segment
   std::vector<JournalPiece> pieces;
 };
@@ -160,26 +141,20 @@ Result<Journal::Found> Journal::read(File& file, std::uint64_t size) {
 }
 
 void Journal::apply(Found& found) {
-  Forgotten forgotten;
-  std::vector<std::pair<std::uint64_t, JournalPiece>> all;
+  std::vector<JournalPiece> all;
   for (const JournalRecord& record : found.records) {
     const auto pieces = record.pieces();
     if (!pieces) {
       found.damage += " " + pieces.error().detail;
       continue;
     }
-    for (const JournalPiece& piece : *pieces) {
-      if (piece.kind == JournalKind::kForget)
-        forgotten.add(piece, record.number);
-      else
-        all.emplace_back(record.number, piece);
-    }
+    all.insert(all.end(), pieces->begin(), pieces->end());
   }
   if (all.empty()) return;
   Tally tally;
   std::map<std::string_view, std::map<Sequence, Target>> targets;
   std::map<std::string_view, Result<ChannelFile>> channels;
-  for (const auto& [number, piece] : all) {
+  for (const JournalPiece& piece : all) {
     auto channel = channels.find(piece.directory);
     if (channel == channels.end()) {
       const std::string file = options_.directory + "/" + std::string(piece.directory) + "/" +
@@ -196,7 +171,7 @@ void Journal::apply(Found& found) {
     const bool is_ours =
         (known->condition == Condition::kSound || known->condition == Condition::kRepaired) &&
         known->state.topic_id == piece.topic_id && known->state.partition == piece.partition;
-    if (is_ours && !forgotten.has(piece, number))
+    if (is_ours)
       targets[piece.directory][piece.base].pieces.push_back(piece);
     else
       ++tally.skipped;

@@ -176,7 +176,6 @@ std::shared_ptr<Core> SegmentStore::add(const ChannelId& id, ChannelHandle handl
   context_->channels.with([&](OpenChannels& channels) {
     if (const auto old = channels.by_name.find(id.name); old != channels.by_name.end()) {
       old->second->mark_removed();  // its owner was lost; it must not touch the files again
-      core->journal_use = old->second->journal_use.load();
       before = old->second->weak_from_this().lock();
       channels.by_name.erase(old);
     }

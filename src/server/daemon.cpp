@@ -94,11 +94,13 @@ Daemon::Daemon(const Config& config)
     : config_(config),
       files_(make_system_file_system()),
       helpers_(config.helper_threads),
+      syncs_(1),
       request_memory_(resolved_request_memory(config)) {}
 
 Daemon::~Daemon() {
   for (const auto& io : io_) io->stop();
   threads_.clear();
+  syncs_.stop();
   helpers_.stop();
 }
 
@@ -148,7 +150,9 @@ Result<void> Daemon::start_broker(broker::StartReport& report, std::size_t log_f
                                 .max_open_log_files = log_files,
                                 .cut_damaged_logs = config_.cut_damaged_logs,
                                 .reserve_bytes = config_.reserve_bytes};
-  auto broker = broker::Broker::start({*files_, helpers_, clock_, random_}, options, report);
+  const broker::Foundations foundations{*files_, helpers_, clock_, random_,
+                                        reserved::open_rocks_store, &syncs_};
+  auto broker = broker::Broker::start(foundations, options, report);
   if (!broker) return std::unexpected(broker.error());
   broker_ = std::move(*broker);
   for (const auto& io : io_) broker_->attach(*io);
@@ -257,6 +261,7 @@ Result<void> Daemon::stop() {
   if (!connections_end_by(begin)) ::_exit(stopped ? 0 : 1);
   for (const auto& io : io_) io->stop();
   threads_.clear();
+  syncs_.stop();
   helpers_.stop();
   return stopped;
 }

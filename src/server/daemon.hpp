@@ -54,6 +54,7 @@ class Daemon {
   SystemRandom random_;
   std::unique_ptr<FileSystem> files_;
   HelperPool helpers_;
+  HelperPool syncs_;  // what acknowledgements wait for, and nothing else
   LogBudget refusals_{10};
   RequestMemory request_memory_;
   std::vector<std::unique_ptr<broker::IoThread>> io_;

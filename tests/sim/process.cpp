@@ -33,7 +33,10 @@ Result<std::unique_ptr<Process>> Process::start(Computer& computer, const Proces
   };
   const broker::Foundations foundations{*self.files_, self.helpers_, computer.clock, self.dice_,
                                         open_store};
-  broker::BrokerOptions options{.data_dir = "/data", .kafka = plan.kafka, .max_open_log_files = 8};
+  broker::BrokerOptions options{.data_dir = "/data",
+                                .kafka = plan.kafka,
+                                .max_open_log_files = 8,
+                                .journal_bytes = 128 << 10};
   auto broker = broker::Broker::start(foundations, options, self.report_);
   if (!broker) return std::unexpected(std::move(broker.error()));
   self.broker_ = std::move(*broker);

@@ -33,6 +33,8 @@ struct Foundations {
   /// Opens the reserved channels kept in a directory; the simulation brings a store of its own.
   std::function<Result<std::unique_ptr<reserved::Store>>(const std::string& directory)> open_store =
       reserved::open_rocks_store;
+  /// For the syncs that acknowledgements wait for; where there is none, the helpers do them.
+  Executor* syncs = nullptr;
 };
 struct BrokerOptions {
   std::string data_dir;
@@ -40,6 +42,7 @@ struct BrokerOptions {
   std::size_t max_open_log_files = 1024;
   bool cut_damaged_logs = false;  // log.recovery=truncate
   std::uint64_t reserve_bytes = 0;  // kept for a full disk; 0: none
+  std::uint64_t journal_bytes = 64 << 20;  // made when many partitions share a sync
 };
 
 /// For the log line of the start.
@@ -105,9 +108,26 @@ class Broker final : public log::CommitSink {
   /// Runs `work` on a helper thread (it may block) and resumes here.
   Task<void> on_helper(Context& context, std::move_only_function<void()> work);
 
+  /// Syncs everything that was written to reserved channels, together with all who ask meanwhile;
+  /// nothing to wait for unless the whole broker acknowledges after sync
+  /// (log.flush.interval.messages=1).
+  Task<Result<void>> reserved_synced(Context& context);
+  [[nodiscard]] bool acks_after_sync() const;
+
   // Appending: what Partition::append does, plus the bookkeeping of flusher and checkpoints.
   Result<log::AppendResult> append(const std::shared_ptr<Partition>& partition,
                                    records::CheckedBatch& batch);
+  /// Around the appends of one request: its partitions share one sync.
+  class Together {
+   public:
+    explicit Together(Broker& broker);
+    ~Together();
+    Together(const Together&) = delete;
+    Together& operator=(const Together&) = delete;
+
+   private:
+    Broker& broker_;
+  };
 
   // The catalog: one change at a time, stored and synced before it is seen or answered.
   Task<std::vector<coordinator::CatalogReply>> change_catalog(

@@ -7,6 +7,8 @@
 #include "kanal/log/partition.hpp"
 #include "kanal/records/validate.hpp"
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -28,6 +30,15 @@ struct AppendNews {
   bool became_dirty = false;  // the first append since the last checkpoint
   bool checkpoint_due =
       false;  // so much was written that recovery should not start from the old one
+  bool became_unsynced = false;  // the first append since the last sync; one is due …
+  Duration sync_within{};        // … so soon
+  bool sync_due = false;         // flush.messages records are unsynced
+};
+
+/// flush.messages and flush.ms where they don't ask for acks after sync.
+struct SyncRules {
+  std::int64_t messages = INT64_MAX;
+  std::int64_t ms = INT64_MAX;
 };
 
 class Partition : public std::enable_shared_from_this<Partition> {
@@ -38,6 +49,8 @@ class Partition : public std::enable_shared_from_this<Partition> {
 
   [[nodiscard]] const ChannelId& id() const noexcept { return id_; }
   [[nodiscard]] ChannelHandle handle() const noexcept { return handle_; }
+
+  void configure(const log::LogOptions& options, const SyncRules& rules);
 
   /// Appends and wakes fetches whose bytes are there. UNKNOWN_TOPIC_OR_PARTITION after deletion.
   Result<log::AppendResult> append(records::CheckedBatch& batch, Timestamp now, AppendNews& news);
@@ -74,6 +87,13 @@ class Partition : public std::enable_shared_from_this<Partition> {
   Result<void> trim(Offset new_start);
   /// Makes staged records durable and says how far. Helper threads; blocks.
   Result<Sequence> sync();
+  /// The same, where nobody waits for it: appends from here on ask for the next one.
+  Result<Sequence> sync_background();
+  /// For the flusher. The log lives as long as this object; nullptr once deleted or never opened.
+  [[nodiscard]] log::ChannelLog* channel();
+  /// Whether the caller has to queue it; take_flush() before the sync makes room for the next.
+  [[nodiscard]] bool queue_flush() noexcept { return !flush_queued_.exchange(true); }
+  void take_flush() noexcept { (void)flush_queued_.exchange(false); }
   /// After this every use answers UNKNOWN_TOPIC_OR_PARTITION; all waiters wake.
   void mark_deleted();
 
@@ -86,11 +106,15 @@ class Partition : public std::enable_shared_from_this<Partition> {
     bool dirty = false;
     bool checkpoint_queued = false;
     bool lost = false;
+    SyncRules sync_rules;
+    std::int64_t unsynced = 0;  // records since the last sync was begun
   };
   static Error unusable(const State& state);
+  static void note_unsynced(State& state, std::int64_t records, AppendNews& news);
 
   const ChannelId id_;
   const ChannelHandle handle_;
+  std::atomic<bool> flush_queued_ = false;
   Guarded<State, Rank::kPartition> state_;
 };
 

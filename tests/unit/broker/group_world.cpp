@@ -43,8 +43,11 @@ void GroupWorld::start() {
     return std::make_unique<Lent>(store);
   };
   StartReport report;
-  const BrokerOptions options{
-      .data_dir = "/data", .kafka = config, .max_open_log_files = 64, .reserve_bytes = reserve};
+  const BrokerOptions options{.data_dir = "/data",
+                              .kafka = config,
+                              .max_open_log_files = 64,
+                              .reserve_bytes = reserve,
+                              .journal_bytes = 256 << 10};
   auto started = Broker::start(foundations, options, report);
   ASSERT_TRUE(started) << started.error().detail;
   broker = std::move(*started);

@@ -28,7 +28,11 @@ void OneBroker::start() {
   broker::StartReport report;
   auto started = broker::Broker::start(
       {*files, helpers, clock, random},
-      {.data_dir = directory, .kafka = config, .max_open_log_files = 64}, report);
+      {.data_dir = directory,
+       .kafka = config,
+       .max_open_log_files = 64,
+       .journal_bytes = 256 << 10},
+      report);
   CHECK(started.has_value(), "the broker starts");
   broker = std::move(*started);
   broker->attach(io);

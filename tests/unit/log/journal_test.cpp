@@ -1,7 +1,7 @@
 // The journal that many logs share for their syncs: its bytes, what survives of it, and that a
 // replay never brings back what was removed.
-#include "journal.hpp"
-#include "segment_log.hpp"
+#include "journal_format.hpp"
+#include "segment.hpp"
 #include "world.hpp"
 
 #include "support/log_lines.hpp"
@@ -41,8 +41,8 @@ struct Bench {  // a half of a journal in memory
     JournalEntry entry;
     entry.begin(use, number);
     for (const std::string_view directory : {"kafka.a", "kafka.b~3"}) {
-      const JournalPiece piece{JournalKind::kBytes, some_id(1), PartitionIndex(3), directory,
-                               Sequence(100),       4711,       {}};
+      const JournalPiece piece{some_id(1),    PartitionIndex(3), directory,
+                               Sequence(100), 4711,              {}};
       std::ranges::copy(as_bytes(text), entry.add(piece, text.size()).begin());
     }
     const Bytes made = entry.finish();
@@ -491,29 +491,6 @@ TEST(Journal, ALogWhoseSyncFailedKeepsItsRecordsInTheJournal) {
   logs.power_cut();
   logs.open();
   EXPECT_EQ(logs.sizes(), (Sizes{2, 202, 202, 202, 202}));
-}
-
-TEST(Journal, WhatIsForgottenIsNotReplayedIntoARewrittenSegment) {
-  for (const bool forgotten : {false, true}) {
-    World world;
-    Logs logs(world);
-    logs.warm_up();
-    logs.append();
-    ASSERT_EQ(logs.sync(), logs.all.size());
-    const std::string segment = world.path(segment_name(Sequence(1)));
-    Core& core = *static_cast<SegmentLog&>(logs.all[0]->log()).core();
-    ASSERT_TRUE(core.sync());
-    if (forgotten) {
-      ASSERT_TRUE(core.store().journal->forget(core, Sequence(3)));
-    }
-    logs.all.clear();
-    world.helpers.forget();
-    world.disk.power_cut();
-    const Buffer rewritten = *world.disk.content(world.path(segment_name(Sequence(1)), "t"));
-    world.disk.set_content(segment, Buffer(rewritten.size(), std::byte{7}));
-    world.kill();
-    EXPECT_EQ(*world.disk.content(segment) == Buffer(rewritten.size(), std::byte{7}), forgotten);
-  }
 }
 
 TEST(Journal, WithoutRoomForItEverybodySyncsForHimself) {
