@@ -202,7 +202,7 @@ def test_flips(checks, broker, commands):
     seen = {}
     for path in sorted(broker.data_dir.rglob("*")):
         name = path.name
-        if not path.is_file() or name.startswith(NEVER_READ) or name in ("lock", "reserve"):
+        if not path.is_file() or name.startswith(NEVER_READ) or name in ("lock", "reserve", "journal"):
             continue
         kind = path.suffix or name.split("-")[0]
         if path.stat().st_size == 0 or seen.setdefault((path.parent, kind), 0) >= 2:
