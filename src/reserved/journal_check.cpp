@@ -74,6 +74,9 @@ JournalState check_journal(Bytes journal) {
           journal.subspan(at), [](std::byte byte) { return byte == std::byte{0}; });
       return {only_zeros ? kWhole : kHole, at};
     }
+    // Types of a journal written over an old one, which ours never is: RocksDB would take the
+    // record for an old one's and end there in silence.
+    if (header.type > kLastType) return {kDamaged, at};
     const std::size_t end = at + kHeader + header.length;
     if (end > journal.size()) return {record_follows(journal, at) ? kDamaged : kWhole, at};
     if (end > block_end(at)) return {kDamaged, at};

@@ -182,7 +182,7 @@ void RocksCheck::look_over_journal(const std::string& name, bool journal) {
   switch (state.what) {
     case JournalState::What::kDamaged:
       return tell(Weight::kDamage, name,
-                  "it is damaged, and sound records follow: the daemon does not start", state.at);
+                  "it is damaged: the daemon does not start", state.at);
     case JournalState::What::kHole:
       files_->end_at(path, state.at);
       return tell(Weight::kRecoverable, name,

@@ -58,6 +58,15 @@ TEST_F(JournalCheck, ADamagedLengthIsNoticedThoughItReachesTheEnd) {
   EXPECT_GT(noticed, 0U);
 }
 
+TEST_F(JournalCheck, ATypeThatEndsAJournalInSilenceIsNoticed) {
+  constexpr std::size_t kType = 6;  // of the first record
+  for (const int type : {5, 6, 7, 8, 100}) {
+    std::string damaged = journal_;
+    damaged[kType] = static_cast<char>(type);
+    EXPECT_EQ(check(damaged), What::kDamaged) << type;
+  }
+}
+
 TEST_F(JournalCheck, AHoleIsToldFromATail) {
   std::string zeros_behind = journal_ + std::string(5'000, '\0');
   EXPECT_EQ(check(zeros_behind), What::kWhole);

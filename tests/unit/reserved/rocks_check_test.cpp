@@ -120,7 +120,9 @@ TEST_F(RocksCheck, EveryFlippedByteIsFoundOrWasNeverRead) {
       bytes[at] = static_cast<char>(bytes[at] ^ 0x04);
       write_file(fs::path(path_) / name, bytes);
       check(path_);
-      EXPECT_FALSE(found_.empty()) << name << ":" << at;
+      // A table's footer has bytes that mean nothing; in the journal every byte counts.
+      const bool harmless = name.ends_with(".sst") && content_ == sound_;
+      EXPECT_TRUE(!found_.empty() || harmless) << name << ":" << at;
       ++flips;
     }
     write_file(fs::path(path_) / name, sound);
