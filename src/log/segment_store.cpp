@@ -57,6 +57,8 @@ class SegmentStore final : public LogStore {
   [[nodiscard]] std::string path(std::string_view name) const {
     return context_->directory + "/" + std::string(name);
   }
+  void make_directory();
+  void sync_names(const std::string& directory);
   void read_saved();
   void replay_journal();
   std::optional<SavedChannels> read_saved_file(std::string_view name);
@@ -82,23 +84,39 @@ class SegmentStore final : public LogStore {
 
 void SegmentStore::start(CommitSink& sink) {
   sink_ = &sink;
-  if (auto done = context_->files.create_directories(context_->directory); !done) {
-    logger("log").error("Could not make the directory of the channels. why=\"{}\"",
-                        done.error().detail);
-  } else if (const auto slash = context_->directory.rfind('/');
-             slash != std::string::npos && slash > 0) {
-    (void)context_->files.sync_directory(context_->directory.substr(0, slash));
-  }
-  read_saved();
+  make_directory();
+  if (!broken_) read_saved();
   if (!broken_) replay_journal();
   // Names that a killed process had moved away must not come back under a topic made anew.
-  if (!broken_) (void)context_->files.sync_directory(context_->directory);
+  if (!broken_) sync_names(context_->directory);
   context_->helpers.post([context = context_] {
     const std::string removed = context->directory + "/" + std::string(kRemovedDirectory);
     if (auto done = context->files.remove_all(removed); !done) {
       logger("log").warn("Could not remove deleted channels. why=\"{}\"", done.error().detail);
     }
   });
+}
+
+/// Nothing else syncs its name: without it a power cut would take all channels.
+void SegmentStore::make_directory() {
+  const std::string& directory = context_->directory;
+  if (auto done = context_->files.create_directories(directory); !done) {
+    logger("log").error(
+        "No channel is opened: the directory of the channels cannot be made. why=\"{}\"",
+        done.error().detail);
+    broken_ = std::move(done.error());
+    return;
+  }
+  const auto slash = directory.rfind('/');
+  if (slash != std::string::npos && slash > 0) sync_names(directory.substr(0, slash));
+}
+
+void SegmentStore::sync_names(const std::string& directory) {
+  auto done = context_->files.sync_directory(directory);
+  if (done) return;
+  logger("log").error("No channel is opened: a directory cannot be synced. why=\"{}\"",
+                      done.error().detail);
+  broken_ = std::move(done.error());
 }
 
 std::optional<SavedChannels> SegmentStore::read_saved_file(std::string_view name) {

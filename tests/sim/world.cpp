@@ -348,6 +348,7 @@ void World::stop_cleanly(Duration downtime) {
   stopping_ = false;
   if (!troubled()) groups_before_ = stored_groups(process_->broker());
   const Result<void> stopped = process_->stop();
+  note_strike();
   if (process_->dead()) {
     next_downtime_ = downtime;
     return mourn();

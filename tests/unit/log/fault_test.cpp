@@ -327,6 +327,21 @@ TEST(Faults, StartsOnAFullDisk) {
   EXPECT_FALSE(world.append(*partition));
 }
 
+TEST(Faults, WithoutADurableDirectoryOfTheChannelsNoneIsOpened) {
+  for (const std::uint32_t kind : {Disk::kMakeDirectory, Disk::kSyncDirectory}) {
+    World world(nullptr, "/data/channels");
+    world.disk.erase("/data/channels");
+    world.disk.fail({.kinds = kind});
+    world.kill();
+    world.disk.clear_faults();
+    const auto opened = world.try_open();
+    ASSERT_FALSE(opened);
+    EXPECT_EQ(opened.error().code, ErrorCode::KAFKA_STORAGE_ERROR);
+    world.kill();
+    EXPECT_NE(world.open(), nullptr);
+  }
+}
+
 TEST(Faults, PreallocationMayFail) {
   World world;
   world.disk.fail({.at = 0, .kinds = Disk::kAllocate, .error = ENOSPC, .sticky = true});
