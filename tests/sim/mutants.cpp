@@ -16,6 +16,7 @@ std::span<const MutantRow> mutants() noexcept {
       {kFetchShowsOldEnd, "fetch-shows-old-end", "the high watermark falls"},
       {kAnswerNeverComes, "answer-never-comes", "a request is never answered"},
       {kSegmentIsNotSynced, "segment-is-not-synced", "syncs of segments are skipped"},
+      {kJournalIsNotSynced, "journal-is-not-synced", "syncs of the shared journal are skipped"},
       {kDirectoryIsNotSynced, "directory-is-not-synced", "syncs of directories are skipped"},
       {kTooMuchIsCut, "too-much-is-cut", "a torn tail is cut together with sound bytes before it"},
       {kRolledBeforeWritten, "rolled-before-written",

@@ -43,6 +43,13 @@ Profile make_profile(Dice dice) {
   layers.fixed["log.cleaner.backoff.ms"] = std::to_string(dice.between(0, 15'000));
   layers.fixed["log.cleaner.threads"] = std::to_string(dice.between(1, 2));
   if (dice.percent(20)) layers.fixed["log.cleaner.dedupe.buffer.size"] = "600";  // several passes
+  if (dice.percent(25)) {  // many logs share one sync: by the journal
+    profile.synced_percent = 100;
+    profile.topics = 4;
+    profile.idempotent_producers = 6;
+    profile.produce_pause = dice.milliseconds(0, 100);
+    profile.disk_delay = 30ms;
+  }
   layers.fixed["offsets.retention.check.interval.ms"] = "31536000000";
   auto made = coordinator::make_broker_config(std::move(layers), {});
   CHECK(made.has_value(), "the simulation's configs are sound");

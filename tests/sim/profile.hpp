@@ -18,6 +18,7 @@ struct Profile {
   GroupTimes times;
   Duration produce_pause{};  // at most, between two windows of a producer
   int lost_per_10000 = 0;    // requests whose connection breaks
+  int synced_percent = 40;   // of the topics: acks after sync
   int keyed_percent = 0;     // of the topics: keys, and so compaction
   int cleaned_percent = 0;   // of the topics: small segments, retention and compaction
   bool scripted = false;     // the nemesis only stops and kills, at set times

@@ -82,7 +82,7 @@ class TopicActor {
     TopicFacts facts;
     facts.name = name_;
     facts.partitions = dice_.between(1, 4);
-    facts.acks_after_sync = dice_.percent(40);
+    facts.acks_after_sync = dice_.percent(world_.profile().synced_percent);
     wire::CreateTopicsRequest request;
     auto& topic = request.topics.emplace_back();
     topic.name = name_;
