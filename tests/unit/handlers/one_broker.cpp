@@ -9,6 +9,10 @@
 namespace kanal::handlers::testing {
 
 OneBroker::OneBroker() {
+  // Far ahead of the machine's own clock, whose timers therefore never fire.
+  const auto wall = clock.wall().value();
+  clock.pass(std::chrono::hours(1'000'000));
+  clock.set(wall);
   std::string pattern = ::testing::TempDir() + "kanal-handlers-XXXXXX";
   const char* made = ::mkdtemp(pattern.data());
   CHECK(made != nullptr, "a directory for the test");
