@@ -14,7 +14,6 @@ inline constexpr std::string_view kNoteDirs = "There is one data directory";
 inline constexpr std::string_view kNotePurg =
     "Answered requests are gone at once, there is nothing to clear away";
 inline constexpr std::string_view kNoteShare = "In force once share groups are served";
-inline constexpr std::string_view kNoteFlush = "In force once there are timed syncs";
 inline constexpr std::string_view kNoteCkpt = "Checkpoints follow the log's own rule";
 inline constexpr std::string_view kNoteRem = "There is no remote storage";
 inline constexpr std::string_view kNoteTxnretry = "One node never has to retry this";

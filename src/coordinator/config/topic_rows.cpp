@@ -29,8 +29,8 @@ constexpr ConfigRow kRows[] = {
      "go."},
     {"flush.messages", kLong, "9223372036854775807", "[1,...]", kActs, "",
      "Records appended before they are synced; 1 answers the producer after the sync."},
-    {"flush.ms", kLong, "9223372036854775807", "[0,...]", kStored, kNoteFlush,
-     "Longest time a record waits for a sync."},
+    {"flush.ms", kLong, "9223372036854775807", "[0,...]", kActs, "",
+     "Longest time a record waits for a sync in the background, which comes every second anyway."},
     {"follower.replication.throttled.replicas", kList, "",
      "[partitionId]:[brokerId],[partitionId]:[brokerId],...", kFulfilled, "",
      "Replicas whose fetching is throttled, as partition:broker pairs or *; one node fetches from "
