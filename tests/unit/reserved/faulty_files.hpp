@@ -11,6 +11,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 
 namespace kanal::reserved {
@@ -24,6 +25,12 @@ class FaultyFiles final : public rocksdb::FileSystemWrapper {
   [[nodiscard]] std::uint64_t changes() const {
     const std::lock_guard guard(lock_);
     return changes_;
+  }
+  /// Of them those this thread made: RocksDB has threads of its own, which tidy up after a failure.
+  [[nodiscard]] std::uint64_t changes_of_this_thread() const {
+    const std::lock_guard guard(lock_);
+    const auto found = by_thread_.find(std::this_thread::get_id());
+    return found == by_thread_.end() ? 0 : found->second;
   }
   void fail_change(std::uint64_t change, bool lasting) {
     const std::lock_guard guard(lock_);
@@ -127,6 +134,7 @@ class FaultyFiles final : public rocksdb::FileSystemWrapper {
   rocksdb::IOStatus change(bool takes_space) {
     const std::lock_guard guard(lock_);
     ++changes_;
+    ++by_thread_[std::this_thread::get_id()];
     if ((full_ && takes_space) || full_at_ == changes_) {
       return rocksdb::IOStatus::NoSpace("the disk is full");
     }
@@ -138,6 +146,7 @@ class FaultyFiles final : public rocksdb::FileSystemWrapper {
 
   mutable std::mutex lock_;
   std::uint64_t changes_ = 0;
+  std::map<std::thread::id, std::uint64_t> by_thread_;
   std::optional<std::uint64_t> fails_at_;
   bool lasting_ = false;
   bool full_ = false;

@@ -205,7 +205,7 @@ TEST_F(RocksFaults, AWriteThatDoesNotWaitForTheDiskDoesNotTryToMendIt) {
   ASSERT_TRUE(append(*opened->session, kOrders, {"a"}));
   files->set_full(true);
   ASSERT_FALSE(append(*opened->session, kOrders, {"refused"}));
-  const std::uint64_t changes = files->changes();
+  const std::uint64_t changes = files->changes_of_this_thread();
   for (const bool full : {true, false}) {
     files->set_full(full);
     const auto appended = append(*opened->session, kOrders, {"refused"});
@@ -213,7 +213,7 @@ TEST_F(RocksFaults, AWriteThatDoesNotWaitForTheDiskDoesNotTryToMendIt) {
     EXPECT_EQ(appended.error().os_error, ENOSPC);
     EXPECT_FALSE(roll(*opened->session, kOrders, {"refused"}));
     EXPECT_FALSE(opened->session->erase(kOrders, Durability::kWritten));
-    EXPECT_EQ(files->changes(), changes);
+    EXPECT_EQ(files->changes_of_this_thread(), changes);
   }
   ASSERT_TRUE(opened->store->flush());
   ASSERT_TRUE(append(*opened->session, kOrders, {"b"}));
