@@ -53,6 +53,7 @@ Result<void> Recovery::go_on_from(Sequence start, std::string why) {
   LogState& state = result_.state;
   state.start = state.end = start;
   report_loss(std::move(why));
+  if (auto done = remove_unlisted(); !done) return done;
   return rewrite_channel("The log starts at offset " + std::to_string(to_offset(start).value()) +
                          " now.");
 }
@@ -61,6 +62,7 @@ Result<void> Recovery::go_on_from(Sequence start, std::string why) {
 Result<void> Recovery::cut_damage(const std::vector<Sequence>& bases, const Error& damage) {
   LogState& state = result_.state;
   report_loss(damage.detail.substr(0, damage.detail.find(kWhatToDo)));
+  if (auto done = remove_unlisted(); !done) return done;
   for (const Segment& segment : state.segments) core_.drop_file(segment.file);
   state.segments.clear();
   state.end = state.start;
@@ -133,9 +135,7 @@ Result<void> Recovery::end_compacted_log() {
     if (auto done = write_compaction(files_, core_.directory(), record_).done; !done) return done;
   }
   if (state.segments.empty() || state.segments.back().id().generation == 0) return {};
-  // A file of that name is of before a swap, and not part of the log.
   const SegmentId active{state.end, 0};
-  std::erase(unlisted_, active);
   (void)files_.remove(core_.path(index_name(active)));
   auto made = files_.open(core_.path(segment_name(active)), OpenMode::kCreate);
   if (!made) return std::unexpected(std::move(made.error()));

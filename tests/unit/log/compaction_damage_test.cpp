@@ -4,6 +4,8 @@
 
 #include "compaction_record.hpp"
 
+#include <map>
+
 namespace kanal::log::test {
 namespace {
 
@@ -53,6 +55,28 @@ class CompactionDamage : public ::testing::Test {
     return static_cast<std::size_t>(std::ranges::count_if(
         before, [&](const KeyedBatch& batch) { return to_sequence(Offset(batch.last)) < end; }));
   }
+  std::map<std::string, Buffer> content() {
+    EXPECT_TRUE(world.disk.sync_directory("/data/channels/" + directory_name(world.id())));
+    std::map<std::string, Buffer> files;
+    for (const std::string& file : world.disk.files()) files[file] = *world.disk.content(file);
+    return files;
+  }
+  /// Over `files`: a start whose disk fails from its step `at` on, a power cut, and the next start.
+  std::unique_ptr<Partition> cut_failing_at(std::uint64_t at,
+                                            const std::map<std::string, Buffer>& files,
+                                            bool& fired) {
+    for (const std::string& file : world.disk.files()) world.disk.erase(file);
+    for (const auto& [file, bytes] : files) world.disk.set_content(file, bytes);
+    world.cut_damage = true;
+    world.kill();
+    world.disk.fail({.at = at, .sticky = true});
+    (void)world.try_open();
+    fired = world.disk.fault_fired();
+    world.disk.clear_faults();
+    world.disk.power_cut();
+    world.kill();
+    return world.open();
+  }
   World world;
   std::vector<KeyedBatch> before;
   CompactionRecord record;
@@ -101,6 +125,41 @@ TEST_F(CompactionDamage, WithoutTheFirstSegmentTheLogStartsBehindIt) {
   const auto partition = world.open();
   ASSERT_NE(partition, nullptr);
   EXPECT_EQ(partition->watermarks().log_start, to_offset(record.segments[0].end));
+}
+
+TEST_F(CompactionDamage, WithoutTheFileThatListsThemCompactedSegmentsAreKeptBesideTheLog) {
+  world.disk.erase(world.path("compaction"));
+  const auto files = content();
+  for (std::uint64_t at = 0;; ++at) {
+    bool fired = false;
+    const auto partition = cut_failing_at(at, files, fired);
+    ASSERT_NE(partition, nullptr) << at;
+    EXPECT_EQ(partition->watermarks().log_start, to_offset(record.segments.back().end)) << at;
+    for (const CompactedSegment& segment : record.segments) {
+      const std::string path = world.path(segment_name(segment.id));
+      EXPECT_EQ(world.disk.content(path + ".cut"), files.at(path)) << at << " " << path;
+    }
+    if (!fired) return;
+  }
+}
+
+TEST_F(CompactionDamage, AnOldFileOfASwapUnderwayIsKeptBesideTheLog) {
+  const CompactedSegment& damaged = record.segments[1];
+  const std::string path = world.path(segment_name(damaged.id));
+  const std::string old = world.path(segment_name(damaged.id.base));
+  Buffer bytes = *world.disk.content(path);
+  world.disk.set_content(old, bytes);
+  bytes.back() ^= std::byte{1};
+  world.disk.set_content(path, bytes);
+  const auto files = content();
+  for (std::uint64_t at = 0;; ++at) {
+    bool fired = false;
+    const auto partition = cut_failing_at(at, files, fired);
+    ASSERT_NE(partition, nullptr) << at;
+    EXPECT_EQ(batches_from(world, *partition, 0).size(), batches_before(damaged.id.base)) << at;
+    EXPECT_EQ(world.disk.content(old + ".cut"), files.at(old)) << at;
+    if (!fired) return;
+  }
 }
 
 }  // namespace
