@@ -169,11 +169,6 @@ Result<void> ChannelWalk::choose_segments(std::vector<SegmentId> found) {
            "it is not part of the log: of a swap that was not decided, or is done");
     }
   }
-  for (const CompactedSegment& segment : record_.segments) {
-    if (std::ranges::binary_search(found, segment.id)) continue;
-    tell(Weight::kDamage, path(segment_name(segment.id)),
-         "it is missing, compaction lists it: the partition does not open");
-  }
   return {};
 }
 
@@ -272,6 +267,11 @@ Result<void> ChannelWalk::check_segments() {
     for (const Statement& statement : statements_) start = statement.layout.start;
   }
   bounds_ = {start, start};
+  for (const CompactedSegment& segment : record_.segments) {  // what was trimmed is still listed
+    if (segment.end <= start || std::ranges::binary_search(bases_, segment.id.base)) continue;
+    tell(Weight::kDamage, path(segment_name(segment.id)),
+         "it is missing, compaction lists it: the partition does not open");
+  }
   if (!bases_.empty() && bases_.front() > start) {
     tell(Weight::kDamage, path(segment_name(id_of(bases_.front()))),
          "the log starts at offset " + std::to_string(to_offset(start).value()) +

@@ -1,6 +1,8 @@
 // Damage in what compaction wrote: told by the check, and cut off whole where that is asked for.
 #include "keyed.hpp"
 
+#include "compaction_record.hpp"
+
 #include "kanal/log/check.hpp"
 
 #include <algorithm>
@@ -81,6 +83,24 @@ TEST_F(CompactedDamage, ACompactedLogIsSoundAfterAStopAndAfterAKill) {
   EXPECT_TRUE(check().empty()) << text(check());
   start(false);
   EXPECT_TRUE(check().empty()) << text(check());
+}
+
+TEST_F(CompactedDamage, WhatWasTrimmedOfACompactedLogIsNotMissed) {
+  start(false);
+  auto partition = world.open();
+  const auto record = decode_compaction(*world.disk.content(world.path("compaction"))).value();
+  ASSERT_GT(record.segments.size(), 1u);
+  ASSERT_TRUE(partition->trim(to_offset(record.segments.front().end)));
+  ASSERT_TRUE(partition->log().sync());
+  world.helpers.run();
+  EXPECT_FALSE(world.disk.content(compacted.front()));
+  EXPECT_EQ(worst(check()), Weight::kNote) << text(check());
+  world.stop({partition.get()});
+  partition.reset();
+  EXPECT_TRUE(check().empty()) << text(check());
+  // What was not trimmed is.
+  world.disk.erase(compacted.back());
+  EXPECT_EQ(worst(check()), Weight::kDamage);
 }
 
 TEST_F(CompactedDamage, EveryFlippedByteOfWhatCompactionWroteIsFound) {
