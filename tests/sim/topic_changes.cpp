@@ -138,7 +138,7 @@ class TopicActor {
   /// Another policy, live. Until the broker has answered both may be in force.
   broker::Task<void> alter() {
     const TopicFacts facts = entry().facts;
-    if (world_.profile().cleaned_percent == 0) co_return;
+    if (world_.profile().cleaned_percent == 0 || !last_change_.expired()) co_return;
     const Policy policy = roll_policy(dice_, facts.keyed);
     world_.records().policies(facts.id).ask(policy);
     wire::IncrementalAlterConfigsRequest request;
@@ -152,9 +152,11 @@ class TopicActor {
         [this, id = facts.id](wire::IncrementalAlterConfigsResponse& response) {
           const ErrorCode code = response.responses.at(0).error_code;
           world_.trace("policy of {}: {}", name_, name(code));
+          // A connection that broke leaves it under way, and the topic may be deleted before it.
+          const bool stays = entry().state == State::kPresent && entry().facts.id == id;
           if (code == ErrorCode::NONE)
             world_.records().policies(id).settle(world_.records().now());
-          else
+          else if (stays || code != ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)
             unexpected("altering", code);
         };
     co_await change<wire::IncrementalAlterConfigsResponse>(request, how, seen);
