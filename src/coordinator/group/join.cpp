@@ -157,6 +157,7 @@ void Membership::join_again(const Turn& turn, const wire::JoinGroupRequest& requ
   }
   // A leader joins again when something changed that its metadata does not show (topics).
   if (state_ == GroupState::kStable && same && !is_leader(member)) {
+    keep_session(turn.now, member);
     turn.reply(joined(member, false));
     return;
   }

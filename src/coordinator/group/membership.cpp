@@ -36,6 +36,7 @@ void Membership::sync(const Turn& turn, const wire::SyncGroupRequest& request) {
   Member& member = *members_.find(request.member_id);
   synced(member);
   if (state_ == GroupState::kStable) {
+    keep_session(turn.now, member);  // Kafka 4.4 does not: its heartbeat may come too late
     turn.reply(assignment_of(member));
     return;
   }

@@ -41,6 +41,22 @@ TEST(GroupSync, WhoComesLaterGetsItsAssignmentAtOnce) {
   EXPECT_EQ(as_text(live.synced(live.sync({.member = live.follower})).assignment), "mine");
 }
 
+TEST(GroupSync, WhoIsAnsweredByAStableGroupHasAWholeSession) {
+  Joined live;
+  (void)live.sync({.member = live.leader}, {{live.follower, "mine"}});
+  (void)live.sync({.member = live.follower});
+  const auto pass_most_of_a_session = [&] {
+    live.pass(seconds{9});
+    EXPECT_EQ(live.heartbeat({.member = live.leader}), NONE);
+  };
+  pass_most_of_a_session();
+  EXPECT_EQ(live.synced(live.sync({.member = live.follower})).error_code, NONE);
+  pass_most_of_a_session();
+  EXPECT_EQ(live.joined(live.join({.member = live.follower})).generation_id, 1);
+  pass_most_of_a_session();
+  EXPECT_EQ(live.heartbeat({.member = live.follower}), NONE);
+}
+
 TEST(GroupSync, ChecksInKafkasOrder) {
   LiveGroup nobody;
   EXPECT_EQ(nobody.synced(nobody.sync({.member = "m"})).error_code, UNKNOWN_MEMBER_ID);
