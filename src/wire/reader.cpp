@@ -26,7 +26,7 @@ std::uint32_t Reader::long_uvarint(const char* field) {
 }
 
 std::string_view Reader::readable_slow(std::string_view text, const char* field) {
-  if (valid_utf8(text) == text.size()) return text;
+  if (is_utf8(text)) return text;
   std::string replaced = replace_malformed_utf8(text);
   if (replaced.size() > static_cast<std::size_t>(kMaxStringLength)) {
     fail(field, "text that is not UTF-8, and too long once that is replaced");

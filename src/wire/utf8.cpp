@@ -30,14 +30,13 @@ Piece first_piece(std::string_view text) noexcept {
 
 }  // namespace
 
-std::size_t valid_utf8(std::string_view text) noexcept {
-  std::size_t valid = 0;
-  while (valid < text.size()) {
-    const Piece piece = first_piece(text.substr(valid));
-    if (!piece.valid) break;
-    valid += piece.size;
+bool is_utf8(std::string_view text) noexcept {
+  while (!text.empty()) {
+    const Piece piece = first_piece(text);
+    if (!piece.valid) return false;
+    text.remove_prefix(piece.size);
   }
-  return valid;
+  return true;
 }
 
 std::string replace_malformed_utf8(std::string_view text) {

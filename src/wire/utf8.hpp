@@ -8,8 +8,7 @@
 
 namespace kanal::wire {
 
-/// How many bytes of `text`, from its start, are whole characters.
-[[nodiscard]] std::size_t valid_utf8(std::string_view text) noexcept;
+[[nodiscard]] bool is_utf8(std::string_view text) noexcept;
 
 [[nodiscard]] std::string replace_malformed_utf8(std::string_view text);
 
