@@ -4,7 +4,6 @@
 #include <pthread.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -22,6 +21,7 @@ namespace {
 
 constexpr std::string_view kName = "control";
 constexpr std::size_t kLongestLine = 8192;
+constexpr std::chrono::milliseconds kBetweenAttempts{100};
 
 std::unexpected<Error> failed(const std::string& what, int error = errno) {
   return fail(ErrorCode::KAFKA_STORAGE_ERROR, what + ": " + std::generic_category().message(error),
@@ -40,11 +40,28 @@ Result<sockaddr_un> address_in(const File& directory) {
   return address;
 }
 
-/// Up to a line's end, the stream's end or an error.
-std::string read_line(int connection) {
+/// What ends a wait: an end of a pair whose other end was closed (-1: nothing), and time.
+struct Patience {
+  int wake = -1;
+  std::chrono::milliseconds longest{-1};  // -1: for ever
+};
+
+/// Whether there is something to accept or to read, an end or an error among it.
+bool wait_for(int socket, const Patience& patience) {
+  std::array<pollfd, 2> waiting{pollfd{socket, POLLIN, 0}, pollfd{patience.wake, POLLIN, 0}};
+  int ready = 0;
+  do {
+    ready = ::poll(waiting.data(), waiting.size(), static_cast<int>(patience.longest.count()));
+  } while (ready < 0 && errno == EINTR);
+  return ready > 0 && waiting[1].revents == 0;
+}
+
+/// Up to a line's end, the stream's end, an error or the end of patience.
+std::string read_line(int connection, const Patience& patience) {
   std::string line;
   std::array<char, 1024> part{};
   while (line.find('\n') == std::string::npos && line.size() <= kLongestLine) {
+    if (!wait_for(connection, patience)) break;
     const ssize_t got = ::recv(connection, part.data(), part.size(), 0);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) break;
@@ -71,14 +88,16 @@ bool has_hung_up(int connection) {
 
 }  // namespace
 
-ControlSocket::ControlSocket(FileSystem& files, std::string path, Handler handler)
-    : files_(files), path_(std::move(path)), handler_(std::move(handler)) {}
+ControlSocket::ControlSocket(FileSystem& files, std::string path, Handler handler,
+                             std::chrono::milliseconds patience)
+    : files_(files), path_(std::move(path)), handler_(std::move(handler)), patience_(patience) {}
 
 Result<std::unique_ptr<ControlSocket>> ControlSocket::open(FileSystem& files,
                                                            const std::string& data_directory,
-                                                           Handler handler) {
-  std::unique_ptr<ControlSocket> control(
-      new ControlSocket(files, data_directory + "/" + std::string(kName), std::move(handler)));
+                                                           Handler handler,
+                                                           std::chrono::milliseconds patience) {
+  std::unique_ptr<ControlSocket> control(new ControlSocket(
+      files, data_directory + "/" + std::string(kName), std::move(handler), patience));
   if (auto done = files.remove(control->path_); !done) return std::unexpected(done.error());
   auto directory = files.open(data_directory, OpenMode::kRead);
   if (!directory) return std::unexpected(std::move(directory.error()));
@@ -113,21 +132,20 @@ ControlSocket::~ControlSocket() {
 
 void ControlSocket::serve() {
   while (!stopping_) {
-    std::array<pollfd, 2> waiting{pollfd{listening_, POLLIN, 0}, pollfd{wake_[0], POLLIN, 0}};
-    if (::poll(waiting.data(), waiting.size(), -1) < 0) continue;
-    if (stopping_ || waiting[0].revents == 0) continue;
+    if (!wait_for(listening_, {.wake = wake_[0]})) continue;
     const int connection = ::accept4(listening_, nullptr, nullptr, SOCK_CLOEXEC);
-    if (connection < 0) continue;
+    if (connection < 0) {
+      // Without descriptors it goes on being ready: not again at once.
+      (void)wait_for(-1, {wake_[0], kBetweenAttempts});
+      continue;
+    }
     serve(connection);
     ::close(connection);
   }
 }
 
 void ControlSocket::serve(int connection) {
-  // Who connects and says nothing holds up the next one for this long only.
-  const timeval patience{5, 0};
-  ::setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-  const std::string line = read_line(connection);
+  const std::string line = read_line(connection, {wake_[0], patience_});
   if (line.empty() || stopping_) return;
   const auto answer = handler_(line, [&] { return stopping_.load() || has_hung_up(connection); });
   write_line(connection, answer ? "ok " + *answer : "error " + answer.error().detail);
@@ -149,7 +167,7 @@ Result<std::string> ask_daemon(FileSystem& files, const std::string& data_direct
                   error);
   }
   write_line(connection, line);
-  std::string answer = read_line(connection);
+  std::string answer = read_line(connection, {});
   ::close(connection);
   if (answer.starts_with("ok ")) return answer.substr(3);
   if (answer.starts_with("error ")) return fail(ErrorCode::UNKNOWN_SERVER_ERROR, answer.substr(6));
