@@ -20,7 +20,6 @@ namespace {
 
 using Weight = Finding::Weight;
 using reserved::Kind;
-constexpr std::uint64_t kMetaLimit = 4096;
 
 /// Replays the reserved channels as a start does, going on after what cannot be replayed.
 class Machines {
@@ -139,20 +138,18 @@ Result<void> Check::look_over() {
 }
 
 Result<void> Check::check_meta() {
-  const auto content = read_file(files_, path("meta"), kMetaLimit);
-  if (!content && content.error().os_error != ENOENT) return std::unexpected(content.error());
-  if (!content) {
+  auto meta = read_meta(files_, check_.directory);
+  if (meta) {
+    meta_ = std::move(*meta);
+  } else if (meta.error().os_error == ENOENT) {
     tell(
         Weight::kRecoverable, path("meta"),
         "it is missing: the first start did not get that far, or it was removed; it is made again");
-    return {};
-  }
-  auto meta = decode_meta(std::string(as_text(*content)));
-  if (!meta) {
+  } else if (meta.error().os_error == 0) {
     tell(Weight::kDamage, path("meta"), meta.error().detail + ": the daemon does not start");
-    return {};
+  } else {
+    return std::unexpected(meta.error());
   }
-  meta_ = std::move(*meta);
   return {};
 }
 

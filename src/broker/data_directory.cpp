@@ -40,7 +40,7 @@ Result<DirectoryMeta> decode_meta(const std::string& text) {
   const auto format = take_line(rest, kFirstLine);
   if (!format)
     return refuse("meta does not begin with 'kanal-data': this is not a data directory of kanald");
-  if (format->starts_with("unfinished"))
+  if (text.starts_with(kUnfinishedMeta))
     return refuse("it is a snapshot that was never finished: remove it");
   int number = 0;
   const auto [at, error] = std::from_chars(format->data(), format->data() + format->size(), number);
@@ -64,17 +64,23 @@ Result<DirectoryMeta> decode_meta(const std::string& text) {
   return DirectoryMeta{*cluster, NodeId(id)};
 }
 
+Result<DirectoryMeta> read_meta(FileSystem& files, const std::string& directory) {
+  const auto content = read_file(files, directory + "/meta", kMetaLimit);
+  if (!content) return std::unexpected(content.error());
+  return decode_meta(std::string(as_text(*content)));
+}
+
 Result<DataDirectory> DataDirectory::open(FileSystem& files, const std::string& path) {
   DataDirectory directory;
   directory.path_ = path;
   if (auto made = files.create_directories(path); !made) return std::unexpected(made.error());
-  auto content = read_file(files, path + "/meta", kMetaLimit);
-  if (!content && content.error().os_error != ENOENT) return std::unexpected(content.error());
-  if (content) {
-    auto meta = decode_meta(std::string(as_text(*content)));
-    if (!meta) return refuse("data directory '" + path + "': " + meta.error().detail);
+  auto meta = read_meta(files, path);
+  if (meta)
     directory.meta_ = std::move(*meta);
-  }
+  else if (meta.error().os_error == 0)
+    return refuse("data directory '" + path + "': " + meta.error().detail);
+  else if (meta.error().os_error != ENOENT)
+    return std::unexpected(meta.error());
   auto lock = files.lock(path + "/lock");
   if (!lock && lock.error().os_error == EWOULDBLOCK) {
     return refuse("the data directory '" + path +
@@ -83,7 +89,7 @@ Result<DataDirectory> DataDirectory::open(FileSystem& files, const std::string& 
   if (!lock) return std::unexpected(lock.error());
   directory.lock_ = std::move(*lock);
   // Links that a killed process had taken for a snapshot hold on to what is deleted.
-  (void)files.remove_all(path + "/.snapshot");
+  (void)files.remove_all(path + "/" + std::string(kLinksDirectory));
   return directory;
 }
 

@@ -10,10 +10,15 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace kanal::broker {
 
 inline constexpr int kDataFormat = 1;
+/// In the data directory: links that a snapshot on another file system is copied from.
+inline constexpr std::string_view kLinksDirectory = ".snapshot";
+/// The `meta` of a snapshot that is being made.
+inline constexpr std::string_view kUnfinishedMeta = "kanal-data unfinished snapshot\n";
 
 struct DirectoryMeta {
   std::string cluster_id;
@@ -36,6 +41,8 @@ class DataDirectory {
   std::optional<DirectoryMeta> meta_;
 };
 
+/// DIRECTORY/meta; os_error ENOENT where there is none, 0 where it can be read and is no good.
+[[nodiscard]] Result<DirectoryMeta> read_meta(FileSystem& files, const std::string& directory);
 /// The content of data/meta and back; exposed for tests.
 [[nodiscard]] std::string encode_meta(const DirectoryMeta& meta);
 [[nodiscard]] Result<DirectoryMeta> decode_meta(const std::string& text);

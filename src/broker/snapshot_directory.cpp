@@ -1,6 +1,5 @@
 #include "snapshot_directory.hpp"
 
-#include <cerrno>
 #include <utility>
 
 #include "kanal/base/file_copies.hpp"
@@ -8,9 +7,6 @@
 
 namespace kanal::broker {
 namespace {
-
-constexpr std::string_view kUnfinished = "kanal-data unfinished snapshot\n";
-constexpr std::string_view kLinks = ".snapshot";
 
 std::unexpected<Error> refuse(std::string why) {
   return fail(ErrorCode::INVALID_REQUEST, std::move(why));
@@ -31,8 +27,8 @@ Result<void> clear(FileSystem& files, const std::string& building) {
   const auto free = is_free(files, building);
   if (!free) return std::unexpected(free.error());
   if (!*free) {
-    const auto meta = read_file(files, building + "/meta", 4096);
-    if (!meta || as_text(*meta) != kUnfinished)
+    const auto meta = read_file(files, building + "/meta", kUnfinishedMeta.size());
+    if (!meta || as_text(*meta) != kUnfinishedMeta)
       return refuse("'" + building + "' is there and is no unfinished snapshot: move it away");
   }
   return files.remove_all(building);
@@ -56,7 +52,7 @@ Result<SnapshotDirectory> SnapshotDirectory::make(FileSystem& files, const std::
   if (auto done = make_directory(path + ".tmp"); !done)
     return std::unexpected(std::move(done.error()));
   SnapshotDirectory directory(files, path);
-  if (auto done = replace_file(files, directory.path() + "/meta", as_bytes(kUnfinished)); !done)
+  if (auto done = replace_file(files, directory.path() + "/meta", as_bytes(kUnfinishedMeta)); !done)
     return std::unexpected(std::move(done.error()));
   return directory;
 }
@@ -84,7 +80,7 @@ Result<std::string> SnapshotDirectory::place_for_links(const std::string& data_d
     if (auto done = files_->remove(probe); !done) return std::unexpected(std::move(done.error()));
     return building_;
   }
-  const std::string links = data_directory + "/" + std::string(kLinks);
+  const std::string links = data_directory + "/" + std::string(kLinksDirectory);
   if (auto done = files_->remove_all(links); !done) return std::unexpected(std::move(done.error()));
   if (auto done = make_directory(links); !done) return std::unexpected(std::move(done.error()));
   links_ = links;

@@ -1,7 +1,6 @@
 // A snapshot of a data directory that no daemon uses: file by file, as it is. After a crash the
 // copy is recovered by its own first start.
 #include <algorithm>
-#include <cerrno>
 
 #include "kanal/base/file_copies.hpp"
 #include "kanal/broker/snapshot.hpp"
@@ -70,9 +69,7 @@ Result<void> OfflineCopy::file(const std::string& from, const std::string& to, b
 
 Result<SnapshotReport> snapshot_offline(FileSystem& files, const std::string& data_directory,
                                         const std::string& directory) {
-  const auto content = read_file(files, data_directory + "/meta", 4096);
-  if (!content) return std::unexpected(content.error());
-  const auto meta = decode_meta(std::string(as_text(*content)));
+  const auto meta = read_meta(files, data_directory);
   if (!meta) return std::unexpected(meta.error());
   const auto lock = files.lock(data_directory + "/lock");
   if (!lock) return std::unexpected(lock.error());
