@@ -1,8 +1,5 @@
 #include "kanal/broker/snapshot.hpp"
 
-#include <algorithm>
-
-#include "driver.hpp"
 #include "kanal/base/file_copies.hpp"
 #include "kanal/base/logging.hpp"
 #include "kanal/broker/broker.hpp"
@@ -49,6 +46,10 @@ Result<void> catch_up_producer_ids(reserved::Session& live, const std::string& c
   return (*store)->flush();
 }
 
+Result<void> gave_up() {
+  return fail(ErrorCode::KAFKA_STORAGE_ERROR, "The snapshot was cancelled.");
+}
+
 Result<void> add_partition(log::LogSnapshot& logs, Partition& partition) {
   const auto channel = partition.with_log([](log::Partition& log) { return &log.log(); });
   if (!channel) {
@@ -91,12 +92,14 @@ Result<SnapshotReport> Broker::snapshot(const std::string& directory,
     topics.for_each([&](const TopicPtr& topic) {
       ++report.topics;
       for (const auto& partition : topic->partitions) {
-        if (!outcome || cancelled()) return;
+        if (outcome && cancelled()) outcome = gave_up();
+        if (!outcome) return;
         ++report.partitions;
         outcome = add_partition(logs, *partition);
       }
     });
-    return outcome;
+    // Without a topic nobody else asks.
+    return outcome && cancelled() ? gave_up() : outcome;
   });
   if (!taken) return std::unexpected(taken.error());
   if (auto done = catch_up_producer_ids(*state.session, reserved_copy); !done)

@@ -88,6 +88,7 @@ Result<SnapshotFigures> LogSnapshot::finish(const std::function<bool()>& cancell
     if (cancelled()) return storage_error("The snapshot was cancelled.");
     if (auto done = state_->finish(channel); !done) return std::unexpected(std::move(done.error()));
   }
+  if (cancelled()) return storage_error("The snapshot was cancelled.");
   const Buffer file = encode_all(state_->channels);
   const std::string path = state_->target + "/" + std::string(kCleanFile);
   if (auto done = replace_file(state_->files, path, file); !done)
