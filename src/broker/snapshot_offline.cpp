@@ -23,29 +23,28 @@ class OfflineCopy {
   log::SnapshotFigures figures_;
 };
 
-bool is_segment(const std::string& name) {
-  return name.size() == 24 && name.ends_with(".log");
-}
-
 Result<void> OfflineCopy::directory(const std::string& from, const std::string& to) {
   auto entries = files_.list(from);
   if (!entries) return std::unexpected(std::move(entries.error()));
   std::ranges::sort(*entries, {}, &DirectoryEntry::name);
   if (auto done = make_directory(to); !done) return done;
-  std::string last_segment;
+  std::string last_base;
   for (const DirectoryEntry& entry : *entries) {
-    if (is_segment(entry.name)) last_segment = entry.name;
+    if (log::index_of_segment(entry.name)) last_base = entry.name.substr(0, entry.name.find('.'));
   }
   for (const DirectoryEntry& entry : *entries) {
     const std::string& name = entry.name;
     // .removed, .stray, what recovery set aside, files that are not finished.
-    if (name.starts_with('.') || name.find(".cut") != std::string::npos || name.ends_with(".tmp"))
+    if (name.starts_with('.')) continue;
+    // A directory has the name of a topic, which may be any.
+    if (!entry.is_directory && (name.find(".cut") != std::string::npos || name.ends_with(".tmp")))
       continue;
     const std::string source = from + "/" + name, target = to + "/" + name;
     // A segment with its index is full and synced; RocksDB never changes a table.
-    const bool sealed = is_segment(name) && name != last_segment &&
-                        std::ranges::find(*entries, name.substr(0, 20) + ".kindex",
-                                          &DirectoryEntry::name) != entries->end();
+    const auto index = log::index_of_segment(name);
+    const bool sealed =
+        index && !name.starts_with(last_base) &&
+        std::ranges::find(*entries, *index, &DirectoryEntry::name) != entries->end();
     auto done = entry.is_directory ? directory(source, target)
                                    : file(source, target, sealed || name.ends_with(".sst"));
     if (!done) return done;
@@ -56,7 +55,7 @@ Result<void> OfflineCopy::directory(const std::string& from, const std::string& 
 Result<void> OfflineCopy::file(const std::string& from, const std::string& to, bool is_final) {
   const auto size = file_size(from);
   if (!size) return std::unexpected(size.error());
-  if (is_segment(from.substr(from.rfind('/') + 1))) ++figures_.segments;
+  if (log::index_of_segment(from.substr(from.rfind('/') + 1))) ++figures_.segments;
   if (is_final && may_link_) {
     figures_.linked_bytes += *size;
     return link_file(from, to);

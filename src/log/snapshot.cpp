@@ -27,6 +27,11 @@ Result<void> link_if_there(const std::string& from, const std::string& to) {
 
 }  // namespace
 
+std::optional<std::string> index_of_segment(std::string_view name) {
+  const auto id = parse_segment(name);
+  return id ? std::optional(index_name(*id)) : std::nullopt;
+}
+
 Result<Checkpoint> SegmentLog::link_into(const std::string& directory,
                                          const std::function<Result<Checkpoint>()>& moment) const {
   return core_->in_turn([&]() -> Result<Checkpoint> {

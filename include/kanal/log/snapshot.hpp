@@ -9,7 +9,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace kanal::log {
 
@@ -17,6 +19,9 @@ struct SnapshotFigures {
   std::uint64_t channels = 0, segments = 0;
   std::uint64_t linked_bytes = 0, copied_bytes = 0;
 };
+
+/// The name of the index that a full segment of this name has beside it; nothing for other files.
+[[nodiscard]] std::optional<std::string> index_of_segment(std::string_view name);
 
 class LogSnapshot {
  public:

@@ -7,6 +7,7 @@ import argparse
 import hashlib
 import os
 import pathlib
+import re
 import shutil
 import stat
 import subprocess
@@ -18,6 +19,7 @@ from broker import Kanald, BrokerFailed, add_broker_arguments, require  # noqa: 
 from checks import Checks  # noqa: E402
 
 RECORDS = 2000
+ROUNDS = 8  # of values for the keys of the compacted topic
 NEVER_READ = ("OPTIONS-", "IDENTITY", "LOCK", "LOG")  # of RocksDB
 
 
@@ -31,8 +33,9 @@ def produce(broker, topic, count=RECORDS, batch=20):
     return kcat(broker, "-P", "-t", topic, "-X", f"batch.num.messages={batch}", text=lines)
 
 
-def consume(broker, topic):
-    return kcat(broker, "-C", "-t", topic, "-o", "beginning", "-e", "-q").stdout.splitlines()
+def consume(broker, topic, *arguments):
+    return kcat(broker, "-C", "-t", topic, "-o", "beginning", "-e", "-q",
+                *arguments).stdout.splitlines()
 
 
 class Commands:
@@ -268,6 +271,67 @@ def test_damage(checks, broker, commands):
                  sound.stdout)
 
 
+def test_names(checks, broker, commands):
+    """Topics whose names look like those of files that a snapshot leaves out."""
+    topics = ("a.cut.b", "c.tmp")
+    for topic in topics:
+        produce(broker, topic, 10)
+    running = broker.scratch / "running"
+    made = commands.snapshot(broker.data_dir, running)
+    checks.check(made.returncode == 0 and " topics=2 " in made.stdout, "any topic's name", made)
+    broker.stop()
+    stopped = broker.scratch / "stopped"
+    made = commands.snapshot(broker.data_dir, stopped)
+    checks.check(made.returncode == 0, "any topic's name without a daemon", made)
+    for where in (running, stopped):
+        sound = commands.check(where)
+        checks.check("Result: sound." in sound.stdout and " 2 topics, 2 partitions" in sound.stdout
+                     and "20 records" in sound.stdout, f"{where.name}: with every record",
+                     sound.stdout)
+
+
+def produce_keys(broker):
+    for number in range(ROUNDS):
+        lines = "".join(f"key{key}:{number} {'x' * 900}\n" for key in range(400))
+        kcat(broker, "-P", "-t", "kept", "-K:", text=lines)
+
+
+def compacted_segments(data):
+    directory = data / "channels" / "kafka.kept"
+    return {path.name for path in directory.iterdir()
+            if re.fullmatch(r"\d{20}\.\d+\.log", path.name)}
+
+
+def test_compacted(checks, broker, commands):
+    """What compaction wrote, beside what it has not come to."""
+    produce_keys(broker)
+    first = broker.channel_directory("kept", 0) / "00000000000000000000.log"
+    broker.wait_until(lambda: not first.exists(), "compacted segment in the place of the first")
+    running = broker.scratch / "running"
+    made = commands.snapshot(broker.data_dir, running)
+    checks.check(made.returncode == 0 and compacted_segments(running),
+                 "a snapshot of a compacted topic", made)
+    broker.stop()
+    stopped = broker.scratch / "stopped"
+    made = commands.snapshot(broker.data_dir, stopped)
+    checks.check(made.returncode == 0
+                 and compacted_segments(stopped) == compacted_segments(broker.data_dir),
+                 "a snapshot of a compacted topic without a daemon", made)
+    newest = {f"{ROUNDS - 1} {'x' * 900}"}
+    for where in (running, stopped):
+        sound = commands.check(where)
+        checks.check("Result: sound." in sound.stdout, f"{where.name}: compacted and sound", sound)
+        broker.data_dir = where
+        broker.start()
+        found = {}
+        for line in consume(broker, "kept", "-K:"):
+            key, value = line.split(":", 1)
+            found[key] = value
+        checks.check(len(found) == 400 and set(found.values()) == newest,
+                     f"{where.name}: the last value of each key", f"{len(found)} keys")
+        broker.stop()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     add_broker_arguments(parser)
@@ -285,6 +349,13 @@ def main():
             test_stopped(checks, broker, commands)
             test_flips(checks, broker, commands)
             test_damage(checks, broker, commands)
+        with Kanald(arguments.kanald, [], arguments.keep) as broker:
+            test_names(checks, broker, Commands(broker.binary))
+        settings += ["kafka.log.cleanup.policy=compact", "kafka.log.cleaner.backoff.ms=100",
+                     "kafka.log.cleaner.min.cleanable.ratio=0.01",
+                     "kafka.log.segment.delete.delay.ms=0"]
+        with Kanald(arguments.kanald, settings, arguments.keep) as broker:
+            test_compacted(checks, broker, Commands(broker.binary))
     return checks.finish()
 
 
