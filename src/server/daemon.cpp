@@ -10,7 +10,6 @@
 #include <map>
 
 #include "kanal/base/logging.hpp"
-#include "kanal/broker/snapshot.hpp"
 #include "kanal/handlers/route.hpp"
 #include "snapshot.hpp"
 
