@@ -148,7 +148,9 @@ Result<void> LogSnapshot::State::finish_compaction(const std::string& directory,
   std::erase_if(record.segments, [&](const CompactedSegment& segment) {
     const auto has = std::ranges::find(layout.segments, segment.id.base, &SegmentLayout::base);
     if (has != layout.segments.end() && has->generation == segment.id.generation) return false;
-    record.first_dirty = std::min(record.first_dirty, segment.id.base);
+    if (segment.end > layout.start) {  // else it was trimmed away
+      record.first_dirty = std::min(record.first_dirty, segment.id.base);
+    }
     return true;
   });
   for (const SegmentLayout& segment : layout.segments) {

@@ -1,5 +1,8 @@
 // The log over the operating system's files.
-#include "world.hpp"
+#include "compaction_record.hpp"
+#include "keyed.hpp"
+
+#include "kanal/log/snapshot.hpp"
 
 #include <filesystem>
 #include <fstream>
@@ -94,6 +97,33 @@ TEST_F(OnDisk, TrimsRemovesAndSweeps) {
   partition.reset();
   world.kill();
   EXPECT_TRUE(std::filesystem::is_empty(channels()));
+}
+
+TEST_F(OnDisk, ASnapshotOfACompactedAndTrimmedLogKeepsWhereTheNextPassBegins) {
+  World world(files_.get(), channels());
+  world.options.segment_bytes = 400;
+  auto partition = world.open();
+  for (int i = 0; i < 80; ++i) {
+    put(world, *partition, "k" + std::to_string(i % 3 == 0 ? i : i % 7), std::string(60, 'v'));
+  }
+  pass(world, *partition);
+  const auto clean = partition->log().first_dirty();
+  ASSERT_TRUE(clean);
+  ASSERT_TRUE(partition->trim(Offset(40)));
+  world.helpers.run();
+  const auto ours = read_compaction(*files_, world.path("compaction"));
+  ASSERT_TRUE(ours);
+  ASSERT_LE(ours->record.segments.front().end, Sequence(40));  // still listed
+  const std::string copy = root_ + "/copy";
+  std::filesystem::create_directories(copy);
+  LogSnapshot snapshot(*files_, copy, copy);
+  const std::function<Result<Checkpoint>()> moment = [&] { return partition->checkpoint(); };
+  ASSERT_TRUE(snapshot.add(world.id(), partition->log(), moment));
+  ASSERT_TRUE(snapshot.finish([] { return false; }));
+  const auto record =
+      read_compaction(*files_, copy + "/" + directory_name(world.id()) + "/compaction");
+  ASSERT_TRUE(record);
+  EXPECT_EQ(record->record.first_dirty, *clean);
 }
 
 TEST_F(OnDisk, LongTopicNamesHaveADirectory) {
