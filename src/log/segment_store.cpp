@@ -64,6 +64,8 @@ class SegmentStore final : public LogStore {
   std::optional<SavedChannels> read_saved_file(std::string_view name);
   void sweep_removed();
   std::optional<SavedChannel> take_saved(const ChannelId& id);
+  Result<Opened> open_channel(const ChannelId& id, ChannelHandle handle, LeaderEpoch epoch,
+                              const LogOptions& options, std::optional<SavedChannel> saved);
   Result<void> move_away(const ChannelId& id, std::string_view where, const std::string& as);
   Result<std::string> check_identity(const ChannelId& id);
   Result<void> sync_moved(const ChannelId& id);
@@ -76,8 +78,7 @@ class SegmentStore final : public LogStore {
   const std::shared_ptr<StoreContext> context_;
   CommitSink* sink_ = nullptr;
   std::optional<Error> broken_;  // set by start
-  Leaf<SavedChannels> saved_;    // of the last run, until each is opened
-  Leaf<SavedChannels> refused_;  // what vouches for channels that did not open, for the next start
+  Leaf<SavedChannels> saved_;    // of the last run, until each is opened; the rest for the next one
   std::atomic<bool> only_new_ = false;           // no channel is opened that existed before
   Leaf<std::unordered_set<std::string>> moved_;  // names moved away and not synced since
 };
@@ -209,30 +210,36 @@ std::shared_ptr<Core> SegmentStore::add(const ChannelId& id, ChannelHandle handl
 Result<Opened> SegmentStore::open(const ChannelId& id, ChannelHandle handle, LeaderEpoch epoch,
                                   const LogOptions& options) {
   if (broken_) return std::unexpected(*broken_);
+  auto saved = take_saved(id);
+  auto kept = saved;
+  auto opened = open_channel(id, handle, epoch, options, std::move(saved));
+  if (opened) return opened;
+  if (kept) {
+    // Or a clean stop would forget what has to be there, and the next start would not miss it.
+    kept->clean = false;
+    saved_.with([&](SavedChannels& all) { all.insert_or_assign(id.name, std::move(*kept)); });
+  }
+  logger("log").error("A channel could not be opened. channel={} why=\"{}\"", id.name,
+                      opened.error().detail);
+  return opened;
+}
+
+Result<Opened> SegmentStore::open_channel(const ChannelId& id, ChannelHandle handle,
+                                          LeaderEpoch epoch, const LogOptions& options,
+                                          std::optional<SavedChannel> saved) {
   if (auto known = context_->journal->replayed(directory_name(id)); !known)
     return std::unexpected(std::move(known.error()));
   if (auto gone = sync_moved(id); !gone) return std::unexpected(std::move(gone.error()));
-  auto saved = take_saved(id);
   auto core = add(id, handle, epoch);
   Opened opened;
-  if (!saved || !saved->clean) {
+  const bool clean = saved && saved->clean;
+  if (!clean) {
     auto stray = check_identity(id);
     if (!stray) return std::unexpected(std::move(stray.error()));
     opened.report.detail = std::move(*stray);
   }
-  const bool clean = saved && saved->clean;
-  std::optional<SavedChannel> kept;
-  if (!clean) kept = saved;
   auto recovered = recover(*core, options, std::move(saved));
-  if (!recovered) {
-    if (kept) {
-      // Or a clean stop would forget what has to be there, and the next start would not miss it.
-      refused_.with([&](SavedChannels& all) { all.insert_or_assign(id.name, std::move(*kept)); });
-    }
-    logger("log").error("A channel could not be opened. channel={} why=\"{}\"", id.name,
-                        recovered.error().detail);
-    return std::unexpected(std::move(recovered.error()));
-  }
+  if (!recovered) return std::unexpected(std::move(recovered.error()));
   if (recovered->report.scanned && options.ack_after_sync && !clean) {
     // What a killed process had not synced becomes durable before it is shown.
     core->staged_end = recovered->state.end.value();
@@ -306,7 +313,6 @@ Result<void> SegmentStore::remove(const ChannelId& id) {
   });
   if (core != nullptr) core->wait_for_helpers();
   (void)take_saved(id);
-  refused_.with([&](SavedChannels& all) { all.erase(id.name); });
   const auto exists = context_->files.exists(path(directory_name(id)));
   if (!exists) return std::unexpected(exists.error());
   if (!*exists) return {};
@@ -444,7 +450,7 @@ Result<void> SegmentStore::stop(Deadline deadline) {
   tell_sink(cores, synced_before);
   context_->journal->close();
   std::vector<SavedChannel> kept = take_kept(cores);
-  refused_.with([&](SavedChannels& all) {
+  saved_.with([&](SavedChannels& all) {
     for (auto& [name, channel] : all) kept.push_back(std::move(channel));
     all.clear();
   });

@@ -269,6 +269,50 @@ TEST_F(Damage, AStopDoesNotForgetWhatAChannelThatWasRefusedHadToHave) {
   EXPECT_EQ(read_all(world, *partition), range(0, 6));
 }
 
+TEST_F(Damage, AStopDoesNotForgetItWhateverStepOfOpeningFailed) {
+  using Disk = kanal::test::MemoryFileSystem;
+  world.options.ack_after_sync = true;
+  fill(6);
+  checkpoint();
+  {
+    auto partition = world.open();
+    ASSERT_TRUE(partition->log().sync());
+    world.stop({partition.get()});
+  }
+  world.kill();  // the mark is taken; from here on only a recovery point
+  world.disk.erase(world.path("checkpoint"));
+  // Whose directory it is; that what is there is durable.
+  for (const std::uint32_t kinds : {Disk::kRead | 0U, Disk::kSync | Disk::kSyncDirectory}) {
+    world.kill();
+    world.disk.fail({.kinds = kinds});
+    EXPECT_FALSE(world.try_open());
+    ASSERT_TRUE(world.disk.fault_fired());
+    world.disk.clear_faults();
+    world.store().prepare_stop();
+    ASSERT_TRUE(world.store().stop({}));
+  }
+  const Buffer sound = content(segment(3));
+  world.disk.set_content(world.path(segment(3)), Bytes(sound).first(2 * size));
+  world.kill();
+  EXPECT_TRUE(contains(refusal(), segment(3)));
+}
+
+TEST_F(Damage, AStopBeforeTheChannelWasOpenedDoesNotForgetItEither) {
+  fill(6);
+  {
+    auto partition = world.open();
+    world.stop({partition.get()});
+  }
+  world.kill();
+  world.store().prepare_stop();
+  ASSERT_TRUE(world.store().stop({}));
+  world.kill();
+  world.kill();
+  world.disk.erase(world.path(segment(3)));
+  world.disk.erase(world.path("checkpoint"));
+  EXPECT_TRUE(contains(refusal(), "missing"));
+}
+
 TEST_F(Damage, ThatAReaderMeetsStopsTheLogAndTheNextStartFindsIt) {
   fill(10);
   {

@@ -435,6 +435,34 @@ TEST(Journal, DamageInTheMiddleIsToldAndTheFileIsKept) {
   EXPECT_EQ(logs.sizes(), Sizes(kMany, 2));
 }
 
+TEST(Journal, AStopDoesNotForgetWhatAChannelHadThatItCouldNotBeWrittenTo) {
+  World world;
+  Logs logs(world);
+  logs.warm_up();
+  world.store().prepare_stop();
+  for (const auto& log : logs.all) ASSERT_TRUE(log->log().checkpoint(log->checkpoint()));
+  ASSERT_TRUE(world.store().stop({}));
+  logs.all.clear();
+  world.kill();  // takes the mark
+  logs.open();
+  for (int i = 0; i < 3; ++i) {
+    logs.append();
+    ASSERT_EQ(logs.sync(), logs.all.size());
+  }
+  logs.all.clear();
+  world.disk.fail({.kinds = Disk::kWrite});  // of the replay into the first log
+  world.kill();
+  world.disk.clear_faults();
+  EXPECT_FALSE(world.try_open("t", 0));
+  world.store().prepare_stop();
+  ASSERT_TRUE(world.store().stop({}));
+  world.disk.erase(kPath);
+  world.disk.erase(world.path("checkpoint"));
+  world.disk.erase(world.path(segment_name(Sequence(1))));
+  world.kill();
+  EXPECT_FALSE(world.try_open("t", 0));
+}
+
 TEST(Journal, ANewerFormatOrAnUnreadableFileKeepsAllChannelsClosed) {
   World world;
   Logs logs(world);
