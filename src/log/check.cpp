@@ -117,10 +117,10 @@ Result<void> DirectoryWalk::replay_journal() {
     tell(Weight::kDamage, file, done.error().detail + " No partition opens");
     return {};
   }
-  for (const std::string& moved : files_.moved()) {
-    if (moved != file + ".damaged") continue;
+  if (!replay->damage().empty()) {
     tell(Weight::kDamage, file,
-         "it is damaged: records that were acknowledged after a sync may be missing");
+         "it is damaged: records that were acknowledged after a sync may be missing." +
+             replay->damage());
   }
   for (const auto& [name, written] : files_.written()) {
     if (name != file) tell_replayed(name, *written);
@@ -211,7 +211,7 @@ void DirectoryWalk::look_over(const std::vector<DirectoryEntry>& entries,
                ? "a channel of no topic: of one that was deleted, or copied here; it is "
                  "left alone, and moved to .stray if a topic of that name is made"
                : "without the catalog nobody knows whose it is");
-    } else if (name == std::string(kJournalFile) + ".damaged") {
+    } else if (name.starts_with(std::string(kJournalFile) + std::string(kDamagedSuffix))) {
       tell(Weight::kNote, path(name), "a damaged journal that a start kept for you");
     } else if (name.ends_with(".tmp")) {
       tell(Weight::kNote, path(name), "the unfinished beginning of a file");

@@ -64,9 +64,10 @@ LeaderEpoch checkpoints_count_from(FileSystem& files, const std::string& directo
   return reader.done() ? epoch : kNever;
 }
 
-Result<std::string> name_aside(FileSystem& files, const std::string& path) {
+Result<std::string> name_aside(FileSystem& files, const std::string& path,
+                               std::string_view suffix) {
   for (int i = 1;; ++i) {
-    std::string name = path + std::string(kAsideSuffix);
+    std::string name = path + std::string(suffix);
     if (i > 1) name += "-" + std::to_string(i);
     const auto taken = files.exists(name);
     if (!taken) return std::unexpected(taken.error());

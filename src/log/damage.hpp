@@ -25,7 +25,8 @@ inline constexpr std::string_view kAsideSuffix = ".cut";
 [[nodiscard]] LeaderEpoch checkpoints_count_from(FileSystem& files, const std::string& directory);
 
 /// A name beside `path` that nothing has.
-[[nodiscard]] Result<std::string> name_aside(FileSystem& files, const std::string& path);
+[[nodiscard]] Result<std::string> name_aside(FileSystem& files, const std::string& path,
+                                             std::string_view suffix = kAsideSuffix);
 /// The file goes on with its first `keep` bytes, in a new file under its name (another directory
 /// may hold a link to the old one); the rest is in the file whose name is returned. Both durable.
 [[nodiscard]] Result<std::string> cut_aside(FileSystem& files, const std::string& path,

@@ -40,6 +40,10 @@ class Journal : public std::enable_shared_from_this<Journal> {
   Result<void> replay();
   /// Whether the replay could do what concerns the channel.
   [[nodiscard]] Result<void> replayed(const std::string& directory_name) const;
+  /// Whether it could do all; else the file is kept, and the next start does it all once more.
+  [[nodiscard]] bool complete() const noexcept { return unreplayed_.empty(); }
+  /// What it found damaged, records that may be missing; empty: nothing.
+  [[nodiscard]] const std::string& damage() const noexcept { return damage_; }
 
   /// Makes all that is staged in `cores` durable. News of one entry come together.
   void commit(std::span<const std::shared_ptr<Core>> cores, const LogStore::OnSynced& on_synced);
@@ -98,7 +102,8 @@ class Journal : public std::enable_shared_from_this<Journal> {
   // journal_replay.cpp
   struct Found;
   Result<Found> read(File& file, std::uint64_t size);
-  void apply(Found& found);
+  void apply(const Found& found);
+  Result<void> keep_damaged();
   Result<void> reset(std::unique_ptr<File> file, std::uint64_t size, const Found& found);
 
   const Base base_;
@@ -116,6 +121,7 @@ class Journal : public std::enable_shared_from_this<Journal> {
   std::vector<std::move_only_function<void()>> later_;
   // Set by replay():
   std::map<std::string, Error> unreplayed_;
+  std::string damage_;
 };
 
 }  // namespace kanal::log

@@ -21,6 +21,7 @@
 namespace kanal::log {
 
 inline constexpr std::string_view kJournalFile = "journal";
+inline constexpr std::string_view kDamagedSuffix = ".damaged";  // of one that is kept
 inline constexpr std::uint64_t kJournalBlock = 4096;
 
 [[nodiscard]] constexpr std::uint64_t whole_blocks(std::uint64_t bytes) noexcept {

@@ -3,6 +3,7 @@
 
 #include "blob.hpp"
 #include "channel_file.hpp"
+#include "damage.hpp"
 
 #include "kanal/base/logging.hpp"
 
@@ -18,7 +19,6 @@ struct Journal::Found {
   std::vector<JournalRecord> records;  // in order
   std::uint64_t last_use = 0, last_number = 0;
   bool was_made = true;  // false: the process ended while it made the file
-  std::string damage;    // where and what; empty: none
 };
 
 namespace {
@@ -77,18 +77,31 @@ Result<void> Journal::replay() {
   auto found = read(**file, *size);
   if (!found) return std::unexpected(std::move(found.error()));
   apply(*found);
-  if (!found->damage.empty()) {
-    logger("log").error(
-        "The shared journal is damaged: records that were acknowledged may be missing. It is kept "
-        "beside the channels. file=\"{}.damaged\" what=\"{}\"",
-        path(), found->damage);
-    found->was_made = false;
+  if (!damage_.empty()) {
+    if (auto done = keep_damaged(); !done) return done;
   }
-  if (!unreplayed_.empty()) {  // those channels stay closed; the next start tries again
+  if (!complete()) {  // those channels stay closed; the next start tries again
     turn_.with([&] { phase_ = Phase::kDead; });
     return {};
   }
-  return reset(std::move(*file), *size, *found);
+  return damage_.empty() ? reset(std::move(*file), *size, *found) : Result<void>{};
+}
+
+/// Under another name, unless the next start needs it.
+Result<void> Journal::keep_damaged() {
+  std::string kept = path();
+  if (complete()) {
+    auto aside = name_aside(base_.files, path(), kDamagedSuffix);
+    if (!aside) return std::unexpected(std::move(aside.error()));
+    if (auto done = base_.files.rename(path(), *aside); !done) return done;
+    if (auto done = base_.files.sync_directory(options_.directory); !done) return done;
+    kept = std::move(*aside);
+  }
+  logger("log").error(
+      "The shared journal is damaged: records that were acknowledged may be missing. The file is "
+      "kept. kept=\"{}\" what=\"{}\"",
+      kept, damage_);
+  return {};
 }
 
 Result<Journal::Found> Journal::read(File& file, std::uint64_t size) {
@@ -109,21 +122,21 @@ Result<Journal::Found> Journal::read(File& file, std::uint64_t size) {
       return storage_error("'" + path() + "' cannot be used: " + header.error().detail + ".");
     }
     if (!*header || (*header)->half_bytes != found.half_bytes) {
-      found.damage += " The header at position " + std::to_string(at) + " is damaged.";
+      damage_ += " The header at position " + std::to_string(at) + " is damaged.";
       continue;
     }
     auto half = read_journal_half(file, at, **header);
     if (!half) return std::unexpected(std::move(half.error()));
     if (half->broken_before) {
-      found.damage += " The entry at position " + std::to_string(half->end) +
-                      " is damaged; one at " + std::to_string(*half->broken_before) + " is sound.";
+      damage_ += " The entry at position " + std::to_string(half->end) +
+                 " is damaged; one at " + std::to_string(*half->broken_before) + " is sound.";
     }
     halves.push_back(std::move(*half));
   }
   if (zero > 0) {  // both headers are synced before the first entry
     found.was_made = false;
     if (std::ranges::any_of(halves, [](const auto& half) { return half.header->live; }))
-      found.damage += " One of its headers is gone.";
+      damage_ += " One of its headers is gone.";
   }
   std::ranges::sort(halves, {}, [](const JournalHalf& half) { return half.header->use.count; });
   bool follows = false;
@@ -131,8 +144,8 @@ Result<Journal::Found> Journal::read(File& file, std::uint64_t size) {
     const JournalHeader& header = *half.header;
     found.last_use = std::max(found.last_use, header.use.count);
     if (header.live && std::exchange(follows, true) && found.last_number + 1 < header.first) {
-      found.damage += " The entries from number " + std::to_string(found.last_number + 1) + " to " +
-                      std::to_string(header.first - 1) + " are damaged.";
+      damage_ += " The entries from number " + std::to_string(found.last_number + 1) + " to " +
+                 std::to_string(header.first - 1) + " are damaged.";
     }
     found.last_number = std::max(found.last_number, header.first - 1 + half.records.size());
     std::ranges::move(half.records, std::back_inserter(found.records));
@@ -140,12 +153,12 @@ Result<Journal::Found> Journal::read(File& file, std::uint64_t size) {
   return found;
 }
 
-void Journal::apply(Found& found) {
+void Journal::apply(const Found& found) {
   std::vector<JournalPiece> all;
   for (const JournalRecord& record : found.records) {
     const auto pieces = record.pieces();
     if (!pieces) {
-      found.damage += " " + pieces.error().detail;
+      damage_ += " " + pieces.error().detail;
       continue;
     }
     all.insert(all.end(), pieces->begin(), pieces->end());
@@ -160,6 +173,9 @@ void Journal::apply(Found& found) {
       const std::string file = options_.directory + "/" + std::string(piece.directory) + "/" +
                                std::string(kChannelFile);
       channel = channels.emplace(piece.directory, read_channel_file(base_.files, file)).first;
+      if (channel->second && channel->second->condition == ChannelFile::Condition::kDamaged) {
+        damage_ += " '" + file + "' is damaged: bytes for its directory may be another topic's.";
+      }
     }
     using Condition = ChannelFile::Condition;
     const Result<ChannelFile>& known = channel->second;
@@ -180,7 +196,7 @@ void Journal::apply(Found& found) {
     for (const auto& [base, target] : segments) {
       const std::string file =
           options_.directory + "/" + std::string(directory) + "/" + segment_name(base);
-      auto done = write_pieces(base_.files, file, target, tally, found.damage);
+      auto done = write_pieces(base_.files, file, target, tally, damage_);
       if (!done) unreplayed_.emplace(directory, std::move(done.error()));
     }
   }
@@ -197,8 +213,7 @@ void Journal::apply(Found& found) {
 Result<void> Journal::reset(std::unique_ptr<File> file, std::uint64_t size, const Found& found) {
   if (!found.was_made || size != 2 * options_.half_bytes) {
     file.reset();
-    auto done = found.damage.empty() ? base_.files.remove(path())
-                                     : base_.files.rename(path(), path() + ".damaged");
+    auto done = base_.files.remove(path());
     return done ? base_.files.sync_directory(options_.directory) : done;
   }
   return turn_.with([&]() -> Result<void> {

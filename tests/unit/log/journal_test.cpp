@@ -6,6 +6,8 @@
 
 #include "support/log_lines.hpp"
 
+#include "kanal/log/check.hpp"
+
 #include <algorithm>
 #include <cerrno>
 #include <map>
@@ -433,6 +435,109 @@ TEST(Journal, DamageInTheMiddleIsToldAndTheFileIsKept) {
   EXPECT_TRUE(world.disk.content(kPath + ".damaged"));
   logs.open();  // what came before the damage is there
   EXPECT_EQ(logs.sizes(), Sizes(kMany, 2));
+}
+
+TEST(Journal, ASecondDamagedFileIsKeptBesideTheFirst) {
+  World world;
+  Logs logs(world);
+  logs.warm_up();
+  std::vector<Buffer> damaged;
+  for (int round = 0; round < 2; ++round) {
+    for (int i = 0; i < 3; ++i) {
+      logs.append();
+      ASSERT_EQ(logs.sync(), logs.all.size());
+      world.helpers.run();
+    }
+    logs.all.clear();
+    damaged.push_back(*world.disk.content(kPath));
+    damaged.back()[2 * kJournalBlock + 60] ^= std::byte{1};
+    world.disk.set_content(kPath, damaged.back());
+    LogLines lines("log");
+    world.kill();
+    EXPECT_EQ(lines.with("kept=\"" + kPath + (round == 0 ? ".damaged\"" : ".damaged-2\"")), 1U);
+    logs.open();
+    logs.append();  // makes a new one
+    ASSERT_EQ(logs.sync(), logs.all.size());
+    world.helpers.run();
+  }
+  EXPECT_EQ(world.disk.content(kPath + ".damaged"), damaged[0]);
+  EXPECT_EQ(world.disk.content(kPath + ".damaged-2"), damaged[1]);
+}
+
+TEST(Journal, TheCheckTellsOfDamageAndOfAllDamagedFilesThatWereKept) {
+  World world;
+  Logs logs(world);
+  logs.warm_up();
+  for (int i = 0; i < 3; ++i) {
+    logs.append();
+    ASSERT_EQ(logs.sync(), logs.all.size());
+  }
+  logs.all.clear();
+  Buffer bytes = *world.disk.content(kPath);
+  bytes[2 * kJournalBlock + 60] ^= std::byte{1};
+  world.disk.set_content(kPath, bytes);
+  world.disk.set_content(kPath + ".damaged", bytes);
+  world.disk.set_content(kPath + ".damaged-2", bytes);
+  std::map<std::string, Finding::Weight> found;
+  ChannelCheck check;
+  check.directory = "/data/channels";
+  check.channels.emplace();
+  for (std::int32_t i = 0; i < kMany; ++i) check.channels->push_back(world.id("t", i));
+  check.found = [&](const Finding& finding) {
+    found[finding.file] = finding.weight;
+    if (finding.text.find("not a file of kanald") != std::string::npos) ADD_FAILURE();
+  };
+  ASSERT_TRUE(check_channels(world.files(), check));
+  EXPECT_EQ(found[kPath], Finding::Weight::kDamage);
+  EXPECT_TRUE(found.contains(kPath + ".damaged"));
+  EXPECT_TRUE(found.contains(kPath + ".damaged-2"));
+}
+
+TEST(Journal, ADamagedOneThatTheNextStartNeedsKeepsItsName) {
+  World world;
+  Logs logs(world);
+  logs.warm_up();
+  for (int i = 0; i < 3; ++i) {
+    logs.append();
+    ASSERT_EQ(logs.sync(), logs.all.size());
+  }
+  logs.all.clear();
+  Buffer bytes = *world.disk.content(kPath);
+  bytes[2 * kJournalBlock + 60] ^= std::byte{1};
+  world.disk.set_content(kPath, bytes);
+  LogLines lines("log");
+  world.disk.fail({.kinds = Disk::kWrite});  // of the replay into the first log
+  world.kill();
+  world.disk.clear_faults();
+  EXPECT_EQ(lines.with("The shared journal is damaged"), 1U);
+  EXPECT_EQ(lines.with("kept=\"" + kPath + "\""), 1U);
+  EXPECT_EQ(world.disk.content(kPath), bytes);
+  EXPECT_FALSE(world.try_open("t", 0));
+  world.kill();
+  EXPECT_EQ(world.disk.content(kPath + ".damaged"), bytes);
+  EXPECT_TRUE(world.try_open("t", 0));
+}
+
+TEST(Journal, BytesOfAChannelThatNobodyCanIdentifyAreKept) {
+  World world;
+  Logs logs(world);
+  logs.warm_up();
+  for (int i = 0; i < 3; ++i) {
+    logs.append();
+    ASSERT_EQ(logs.sync(), logs.all.size());
+  }
+  logs.all.clear();
+  const std::string channel = world.path("channel");
+  Buffer bytes = *world.disk.content(channel);
+  bytes[20] ^= std::byte{1};
+  bytes[512 + 20] ^= std::byte{1};
+  world.disk.set_content(channel, bytes);
+  const auto journal = world.disk.content(kPath);
+  LogLines lines("log");
+  world.kill();
+  EXPECT_EQ(lines.with("The shared journal is damaged"), 1U);
+  EXPECT_EQ(lines.with("'" + channel + "'"), 1U);
+  EXPECT_EQ(world.disk.content(kPath + ".damaged"), journal);
 }
 
 TEST(Journal, AStopDoesNotForgetWhatAChannelHadThatItCouldNotBeWrittenTo) {
