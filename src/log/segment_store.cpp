@@ -166,6 +166,11 @@ void SegmentStore::read_saved() {
 
 void SegmentStore::replay_journal() {
   auto done = context_->journal->replay();
+  if (done && context_->cut_damage && !context_->journal->complete()) {
+    // The next start writes what the journal has over what would be appended behind a cut.
+    logger("log").warn("No log is cut at this start: the shared journal is kept for the next one.");
+    context_->cut_damage = false;
+  }
   if (done) return;
   logger("log").error("No channel is opened: the shared journal cannot be read. why=\"{}\"",
                       done.error().detail);

@@ -540,6 +540,41 @@ TEST(Journal, BytesOfAChannelThatNobodyCanIdentifyAreKept) {
   EXPECT_EQ(world.disk.content(kPath + ".damaged"), journal);
 }
 
+TEST(Journal, WhileItIsKeptNoDamagedLogIsCut) {
+  World world;
+  Logs logs(world);
+  logs.warm_up();
+  for (int i = 0; i < 3; ++i) {
+    logs.append();
+    ASSERT_EQ(logs.sync(), logs.all.size());
+  }
+  logs.all.clear();
+  const std::string second =
+      "/data/channels/" + directory_name(world.id("t", 1)) + "/" + segment_name(Sequence(1));
+  Buffer bytes = *world.disk.content(second);
+  bytes[records::at::kLeaderEpoch + 20] ^= std::byte{1};  // what was synced before there was one
+  world.disk.set_content(second, bytes);
+  world.cut_damage = true;
+  ++world.epoch;
+  world.disk.fail({.kinds = Disk::kWrite});  // of the replay into the first log
+  world.kill();
+  world.disk.clear_faults();
+  EXPECT_FALSE(world.try_open("t", 0));
+  EXPECT_FALSE(world.try_open("t", 1));  // the next replay would write over what is appended then
+  EXPECT_TRUE(world.try_open("t", 2));
+  ++world.epoch;
+  world.kill();
+  EXPECT_TRUE(world.try_open("t", 0));
+  auto cut = world.open("t", 1);
+  EXPECT_TRUE(world.report.damage_cut);
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(world.append(*cut, {.value = "new"}));
+  ASSERT_TRUE(cut->log().sync());
+  cut.reset();
+  world.cut_damage = false;
+  world.kill();
+  EXPECT_EQ(read_all(world, *world.open("t", 1)).size(), 5U);
+}
+
 TEST(Journal, AStopDoesNotForgetWhatAChannelHadThatItCouldNotBeWrittenTo) {
   World world;
   Logs logs(world);
