@@ -34,6 +34,16 @@ SavedChannel decode(BlobReader& reader) {
   return channel;
 }
 
+/// A checksum says that it is what was written; this, that it can be what a log looked like.
+bool is_in_order(const Layout& layout) {
+  Sequence last(1);
+  for (const SegmentLayout& segment : layout.segments) {
+    if (segment.base < last || segment.end < segment.base) return false;
+    last = segment.end;
+  }
+  return layout.start >= Sequence(1) && layout.start <= layout.end && last <= layout.end;
+}
+
 }  // namespace
 
 std::vector<std::byte> encode_layout(const Layout& layout) {
@@ -80,6 +90,7 @@ Result<Layout> decode_layout(Bytes bytes) {
     if (version >= 2) segment.generation = reader.number<std::uint32_t>();
   }
   if (!reader.done()) return storage_error("its layout has the wrong length");
+  if (!is_in_order(layout)) return storage_error("its segments are out of order");
   return layout;
 }
 

@@ -80,7 +80,11 @@ bool Recovery::is_void(const SavedChannel& saved) const {
 
 void Recovery::use_saved(const std::string& name) {
   if (!saved_) return;
-  if (auto layout = decode_layout(saved_->checkpoint.layout)) {
+  auto layout = decode_layout(saved_->checkpoint.layout);
+  if (layout && layout->end != saved_->checkpoint.upto) {
+    layout = storage_error("its layout and its state are of different moments");
+  }
+  if (layout) {
     layout_ = std::move(*layout);
     result_.checkpoint = std::move(saved_->checkpoint);
   } else {

@@ -179,9 +179,10 @@ class Producer {
         world_.trace("produce to {}~{} by {}: {} records={:x}+{}", facts.name, key.second,
                      link_.client_id, name(answer.error_code), batch->records.front(),
                      batch->records.size());
-        // Its wait was cut short: the connection is gone, or the broker stops.
+        // Its wait was cut short: the connection is gone, the broker stops or stood still.
         const auto open = connection.lock();
-        const bool cut = open == nullptr || open->closed() || world_.stopping();
+        const bool cut =
+            open == nullptr || open->closed() || world_.stopping() || world_.slow();
         if (answer.error_code != ErrorCode::REQUEST_TIMED_OUT || !cut)
           check_error(facts, answer.error_code, certain);
         return;

@@ -400,8 +400,7 @@ Call::Fate World::roll_fate() {
 }
 
 void World::check_limit(const Call& call) {
-  if (aborting_ || troubled() || clock().now() < slow_until_ || clock().now() <= call.limit())
-    return;
+  if (aborting_ || troubled() || slow() || clock().now() <= call.limit()) return;
   violate(fmt::format("{} is open for {} ms", call.name(),
                       (clock().now() - call.begun()) / std::chrono::milliseconds(1)));
 }

@@ -97,6 +97,8 @@ class World {
   [[nodiscard]] bool stopping() const noexcept { return stopping_; }
   /// A fault of the disk may explain errors now.
   [[nodiscard]] bool troubled() const noexcept;
+  /// The broker stood still, which may explain that time ran out.
+  [[nodiscard]] bool slow() const noexcept { return clock().now() < slow_until_; }
   /// Counts power cuts: what a producer knew before one need not be true after it.
   [[nodiscard]] std::uint64_t power_cuts() const noexcept { return power_cuts_; }
   [[nodiscard]] std::uint64_t starts() const noexcept { return starts_; }
