@@ -20,55 +20,22 @@ class CompactorTest : public GroupWorld {
   CompactorTest() { restart_with({}); }
 
   void restart_with(std::map<std::string, std::string> configs) {
-    stop();
-    coordinator::ConfigLayers layers;
     configs.try_emplace("log.cleaner.backoff.ms", "1000");
-    for (const auto& [name, value] : configs) layers.fixed[name] = value;
-    config = coordinator::make_broker_config(std::move(layers), {}).value();
-    start();
+    GroupWorld::restart_with(configs);
   }
   void make(const std::string& topic, std::vector<ConfigSetting> configs, int partitions = 1) {
     configs.push_back({"internal.segment.bytes", "500"});
-    coordinator::CreateTopic command;
-    command.name = topic;
-    command.partitions = partitions;
-    command.configs = std::move(configs);
-    command.fresh_id = fresh_uuid(random);
-    change(std::move(command));
+    create(topic, partitions, std::move(configs));
   }
   void compacted(const std::string& topic, std::vector<ConfigSetting> more = {}) {
     more.push_back({"cleanup.policy", "compact"});
     more.push_back({"min.cleanable.dirty.ratio", "0.01"});
     make(topic, std::move(more));
   }
-  void configure(const std::string& topic, const std::string& name, const std::string& value) {
-    coordinator::AlterTopicConfigs command;
-    command.name = topic;
-    command.changes.push_back({name, coordinator::ConfigOperation::kSet, value});
-    change(std::move(command));
-  }
-  void change(coordinator::CatalogCommand command) {
-    Context context{
-        .broker = *broker, .io = *threads[0], .peer = peer, .client_id = {}, .slices = {}};
-    auto changing = [](Context& asking, coordinator::CatalogCommand what) -> Task<void> {
-      std::vector<coordinator::CatalogCommand> commands;
-      commands.push_back(std::move(what));
-      const auto replies = co_await asking.broker.change_catalog(asking, std::move(commands));
-      EXPECT_TRUE(replies.at(0)) << replies[0].error().detail;
-    };
-    run(changing(context, std::move(command)), *threads[0]);
-  }
-  std::shared_ptr<Partition> partition(const std::string& topic) {
-    return broker->topics()->find(topic)->partition(PartitionIndex(0));
-  }
   void append(const std::string& topic, const std::string& key, const std::string& value) {
     KeyedBatch keyed;
     keyed.records = {{key, value, clock.wall().value()}};
-    Buffer bytes = log::test::encode(keyed);
-    records::CheckedBatch batch;
-    batch.bytes = bytes;
-    batch.header = records::parse_header(bytes).value();
-    const auto appended = broker->append(partition(topic), batch);
+    const auto appended = GroupWorld::append(topic, 0, log::test::encode(keyed));
     ASSERT_TRUE(appended) << appended.error().detail;
     settle();
   }

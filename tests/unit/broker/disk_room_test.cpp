@@ -29,13 +29,9 @@ class DiskRoomTest : public GroupWorld {
     start();
   }
   Result<log::AppendResult> append(const std::string& topic, std::size_t bytes = 1000) {
-    Buffer batch_bytes =
-        make_batch({.timestamp = clock.wall().value(), .value = std::string(bytes, 'x')});
-    records::CheckedBatch batch;
-    batch.bytes = batch_bytes;
-    batch.header = records::parse_header(batch_bytes).value();
-    auto appended =
-        broker->append(broker->topics()->find(topic)->partition(PartitionIndex(0)), batch);
+    auto appended = GroupWorld::append(
+        topic, 0,
+        make_batch({.timestamp = clock.wall().value(), .value = std::string(bytes, 'x')}));
     settle();
     return appended;
   }
@@ -59,9 +55,7 @@ class DiskRoomTest : public GroupWorld {
     return content ? static_cast<std::int64_t>(content->size()) : -1;
   }
   std::int64_t end(const std::string& topic) {
-    return broker->topics()
-        ->find(topic)
-        ->partition(PartitionIndex(0))
+    return partition(topic)
         ->with_log([](log::Partition& log) { return log.watermarks().high_watermark.value(); })
         .value();
   }

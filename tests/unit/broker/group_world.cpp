@@ -75,6 +75,15 @@ void GroupWorld::stop() {
   threads.clear();
 }
 
+void GroupWorld::restart_with(const std::map<std::string, std::string>& configs,
+                              coordinator::NodeOptions node) {
+  stop();
+  coordinator::ConfigLayers layers;
+  for (const auto& [name, value] : configs) layers.fixed[name] = value;
+  config = coordinator::make_broker_config(std::move(layers), std::move(node)).value();
+  start();
+}
+
 void GroupWorld::kill() {
   store.kill();
   helpers.forget();
@@ -123,35 +132,53 @@ void GroupWorld::run(Task<void> task, IoThread& io) {
   settle();
 }
 
-Uuid GroupWorld::create(std::string_view topic, std::int32_t partitions) {
+Uuid GroupWorld::create(std::string_view topic, std::int32_t partitions,
+                        std::vector<coordinator::ConfigSetting> configs) {
   coordinator::CreateTopic command;
   command.name = std::string(topic);
   command.partitions = partitions;
+  command.configs = std::move(configs);
   command.fresh_id = fresh_uuid(random);
   command.created = clock.wall();
-  Context context{
-      .broker = *broker, .io = *threads[0], .peer = peer, .client_id = {}, .slices = {}};
-  auto change = [](Context& asking, coordinator::CreateTopic what) -> Task<void> {
-    std::vector<coordinator::CatalogCommand> commands;
-    commands.emplace_back(std::move(what));
-    const auto replies = co_await asking.broker.change_catalog(asking, std::move(commands));
-    EXPECT_TRUE(replies.at(0)) << replies[0].error().detail;
-  };
   const Uuid id = command.fresh_id;
-  run(change(context, std::move(command)), *threads[0]);
+  change(std::move(command));
   return id;
 }
 
 void GroupWorld::remove(std::string_view topic) {
+  change(coordinator::DeleteTopic{std::string(topic), {}});
+}
+
+void GroupWorld::configure(std::string_view topic, std::string_view name, std::string_view value) {
+  coordinator::AlterTopicConfigs command;
+  command.name = std::string(topic);
+  command.changes.push_back(
+      {std::string(name), coordinator::ConfigOperation::kSet, std::string(value)});
+  change(std::move(command));
+}
+
+void GroupWorld::change(coordinator::CatalogCommand command) {
   Context context{
       .broker = *broker, .io = *threads[0], .peer = peer, .client_id = {}, .slices = {}};
-  auto change = [](Context& asking, std::string name) -> Task<void> {
+  auto changing = [](Context& asking, coordinator::CatalogCommand what) -> Task<void> {
     std::vector<coordinator::CatalogCommand> commands;
-    commands.emplace_back(coordinator::DeleteTopic{std::move(name), {}});
+    commands.push_back(std::move(what));
     const auto replies = co_await asking.broker.change_catalog(asking, std::move(commands));
     EXPECT_TRUE(replies.at(0)) << replies[0].error().detail;
   };
-  run(change(context, std::string(topic)), *threads[0]);
+  run(changing(context, std::move(command)), *threads[0]);
+}
+
+std::shared_ptr<Partition> GroupWorld::partition(std::string_view topic, std::int32_t index) const {
+  return broker->topics()->find(topic)->partition(PartitionIndex(index));
+}
+
+Result<log::AppendResult> GroupWorld::append(std::string_view topic, std::int32_t index,
+                                             Buffer batch) {
+  records::CheckedBatch checked;
+  checked.bytes = batch;
+  checked.header = records::parse_header(batch).value();
+  return broker->append(partition(topic, index), checked);
 }
 
 Asked& GroupWorld::join(std::string_view group, const JoinOptions& options) {
@@ -271,7 +298,7 @@ ErrorCode GroupWorld::commit_partition(std::string_view group, std::string_view 
 }
 
 void GroupWorld::produce(std::string_view topic, std::int32_t partition, int records) {
-  const auto to = broker->topics()->find(topic)->partition(PartitionIndex(partition));
+  const auto to = this->partition(topic, partition);
   records::BatchBuilder builder({});
   for (int i = 0; i < records; ++i) builder.add(clock.wall(), std::nullopt, Bytes{});
   records::Deflater deflater;

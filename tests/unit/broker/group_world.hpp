@@ -12,6 +12,7 @@
 
 #include <deque>
 #include <list>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -86,6 +87,9 @@ class GroupWorld : public ::testing::Test {
 
   void start();
   void stop();
+  /// A clean stop, and a start with these configs alone.
+  void restart_with(const std::map<std::string, std::string>& configs,
+                    coordinator::NodeOptions node = {});
   /// kill -9 and a new start: what was written is there.
   void kill();
 
@@ -98,8 +102,16 @@ class GroupWorld : public ::testing::Test {
   /// The process stands still and then goes on.
   void stand_still(Duration time);
 
-  Uuid create(std::string_view topic, std::int32_t partitions = 1);
+  Uuid create(std::string_view topic, std::int32_t partitions = 1,
+              std::vector<coordinator::ConfigSetting> configs = {});
   void remove(std::string_view topic);
+  void configure(std::string_view topic, std::string_view name, std::string_view value);
+  /// Expects it to be done.
+  void change(coordinator::CatalogCommand command);
+  [[nodiscard]] std::shared_ptr<Partition> partition(std::string_view topic,
+                                                     std::int32_t index = 0) const;
+  /// As the broker does it for a request; nothing has run since.
+  Result<log::AppendResult> append(std::string_view topic, std::int32_t index, Buffer batch);
 
   Asked& join(std::string_view group, const JoinOptions& options = {});
   Asked& sync(const Asked& member, std::vector<const Asked*> all);

@@ -15,52 +15,17 @@ constexpr auto kInterval = 10s;
 
 class RetentionTest : public GroupWorld {
  protected:
-  RetentionTest() { restart_with({}); }
+  using Configs = std::map<std::string, std::string>;
+  RetentionTest() { restart_with(kConfigs); }
 
-  void restart_with(coordinator::NodeOptions node) {
-    stop();
-    coordinator::ConfigLayers layers;
-    layers.fixed["log.retention.check.interval.ms"] = "10000";
-    config = coordinator::make_broker_config(std::move(layers), std::move(node)).value();
-    start();
-  }
   /// A topic whose segments take one batch each.
   void make(const std::string& topic, std::vector<ConfigSetting> configs, int partitions = 1) {
     configs.push_back({"internal.segment.bytes", std::to_string(kBatch)});
-    coordinator::CreateTopic command;
-    command.name = topic;
-    command.partitions = partitions;
-    command.configs = std::move(configs);
-    command.fresh_id = fresh_uuid(random);
-    change(std::move(command));
-  }
-  void configure(const std::string& topic, const std::string& name, const std::string& value) {
-    coordinator::AlterTopicConfigs command;
-    command.name = topic;
-    command.changes.push_back({name, coordinator::ConfigOperation::kSet, value});
-    change(std::move(command));
-  }
-  void change(coordinator::CatalogCommand command) {
-    Context context{
-        .broker = *broker, .io = *threads[0], .peer = peer, .client_id = {}, .slices = {}};
-    auto changing = [](Context& asking, coordinator::CatalogCommand what) -> Task<void> {
-      std::vector<coordinator::CatalogCommand> commands;
-      commands.push_back(std::move(what));
-      const auto replies = co_await asking.broker.change_catalog(asking, std::move(commands));
-      EXPECT_TRUE(replies.at(0)) << replies[0].error().detail;
-    };
-    run(changing(context, std::move(command)), *threads[0]);
-  }
-  std::shared_ptr<Partition> partition(const std::string& topic, int index = 0) {
-    return broker->topics()->find(topic)->partition(PartitionIndex(index));
+    create(topic, partitions, std::move(configs));
   }
   Result<log::AppendResult> try_append(const std::string& topic, BatchSpec spec, int index = 0) {
     if (spec.timestamp == 1000) spec.timestamp = clock.wall().value();
-    Buffer bytes = make_batch(spec);
-    records::CheckedBatch batch;
-    batch.bytes = bytes;
-    batch.header = records::parse_header(bytes).value();
-    auto appended = broker->append(partition(topic, index), batch);
+    auto appended = GroupWorld::append(topic, index, make_batch(spec));
     settle();
     return appended;
   }
@@ -91,6 +56,7 @@ class RetentionTest : public GroupWorld {
     return count;
   }
 
+  static inline const Configs kConfigs = {{"log.retention.check.interval.ms", "10000"}};
   static inline const std::uint64_t kBatch = make_batch({}).size();
 };
 
@@ -216,7 +182,7 @@ TEST_F(RetentionTest, EveryPartitionOfManyIsLookedAt) {
 TEST_F(RetentionTest, TheLimitForAllLogsTakesFromTheFullestTopic) {
   coordinator::NodeOptions node;
   node.retention_total_bytes = 9 * kBatch;
-  restart_with(node);
+  restart_with(kConfigs, node);
   make("forever", {{"cleanup.policy", ""}});
   make("small", {});
   make("large", {}, 2);
@@ -241,7 +207,7 @@ TEST_F(RetentionTest, TheLimitForAllLogsIsHeldInSlicesToo) {
   constexpr int kPartitions = 1000;
   coordinator::NodeOptions node;
   node.retention_total_bytes = kPartitions * kBatch;
-  restart_with(node);
+  restart_with(kConfigs, node);
   make("many", {}, kPartitions);
   for (int i = 0; i < kPartitions; ++i) append("many", {}, i);
   pass(2 * kInterval);
@@ -264,7 +230,7 @@ TEST_F(RetentionTest, TheLimitForAllLogsIsHeldInSlicesToo) {
 TEST_F(RetentionTest, ATopicDeletedWhileTheLimitIsHeldHarmsNothing) {
   coordinator::NodeOptions node;
   node.retention_total_bytes = 1;
-  restart_with(node);
+  restart_with(kConfigs, node);
   make("kept", {}, 600);
   for (int i = 0; i < 2; ++i) append("kept", {}, 599);
   make("many", {}, 600);

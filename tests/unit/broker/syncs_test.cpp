@@ -6,53 +6,13 @@
 namespace kanal::broker::test {
 namespace {
 
-using coordinator::ConfigSetting;
 using Disk = kanal::test::MemoryFileSystem;
 using log::test::BatchSpec;
 
 class SyncsTest : public GroupWorld {
  protected:
-  void restart_with(std::map<std::string, std::string> configs) {
-    stop();
-    coordinator::ConfigLayers layers;
-    for (auto& [name, value] : configs) layers.fixed[name] = value;
-    config = coordinator::make_broker_config(std::move(layers), {}).value();
-    start();
-  }
-  void make(const std::string& topic, int partitions, std::vector<ConfigSetting> configs) {
-    coordinator::CreateTopic command;
-    command.name = topic;
-    command.partitions = partitions;
-    command.configs = std::move(configs);
-    command.fresh_id = fresh_uuid(random);
-    change(std::move(command));
-  }
-  void configure(const std::string& topic, const std::string& name, const std::string& value) {
-    coordinator::AlterTopicConfigs command;
-    command.name = topic;
-    command.changes.push_back({name, coordinator::ConfigOperation::kSet, value});
-    change(std::move(command));
-  }
-  void change(coordinator::CatalogCommand command) {
-    Context context{
-        .broker = *broker, .io = *threads[0], .peer = peer, .client_id = {}, .slices = {}};
-    auto changing = [](Context& asking, coordinator::CatalogCommand what) -> Task<void> {
-      std::vector<coordinator::CatalogCommand> commands;
-      commands.push_back(std::move(what));
-      const auto replies = co_await asking.broker.change_catalog(asking, std::move(commands));
-      EXPECT_TRUE(replies.at(0)) << replies[0].error().detail;
-    };
-    run(changing(context, std::move(command)), *threads[0]);
-  }
-  std::shared_ptr<Partition> partition(const std::string& topic, int index = 0) {
-    return broker->topics()->find(topic)->partition(PartitionIndex(index));
-  }
   log::AppendResult append(const std::string& topic, int index = 0, const BatchSpec& spec = {}) {
-    Buffer bytes = log::test::make_batch(spec);
-    records::CheckedBatch batch;
-    batch.bytes = bytes;
-    batch.header = records::parse_header(bytes).value();
-    const auto appended = broker->append(partition(topic, index), batch);
+    const auto appended = GroupWorld::append(topic, index, log::test::make_batch(spec));
     EXPECT_TRUE(appended) << appended.error().detail;
     return *appended;
   }
@@ -94,7 +54,7 @@ TEST_F(SyncsTest, ManyDirtyPartitionsAreAllSynced) {
 }
 
 TEST_F(SyncsTest, FlushMessagesSyncsInTheBackgroundAfterSoMany) {
-  make("t", 1, {{"flush.messages", "3"}});
+  create("t", 1, {{"flush.messages", "3"}});
   (void)syncs();
   append("t");
   EXPECT_EQ(syncs(), 0U);
@@ -147,11 +107,7 @@ TEST_F(SyncsTest, AFailedSyncInTheBackgroundEndsThatLogOnly) {
   append("t", 0);
   files.fail({.kinds = Disk::kSync});
   pass(1100ms);
-  Buffer bytes = log::test::make_batch({});
-  records::CheckedBatch batch;
-  batch.bytes = bytes;
-  batch.header = records::parse_header(bytes).value();
-  const auto refused = broker->append(partition("t", 0), batch);
+  const auto refused = GroupWorld::append("t", 0, log::test::make_batch({}));
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::KAFKA_STORAGE_ERROR);
   append("t", 1);
@@ -160,7 +116,7 @@ TEST_F(SyncsTest, AFailedSyncInTheBackgroundEndsThatLogOnly) {
 }
 
 TEST_F(SyncsTest, PartitionsOfOneRequestShareOneSync) {
-  make("t", 10, {{"flush.messages", "1"}});
+  create("t", 10, {{"flush.messages", "1"}});
   for (int round = 0; round < 2; ++round) {  // makes the journal
     for (int i = 0; i < 10; ++i) append("t", i);
     settle();
@@ -185,7 +141,7 @@ TEST_F(SyncsTest, PartitionsOfOneRequestShareOneSync) {
 }
 
 TEST_F(SyncsTest, WhatBecomesDirtyDuringASyncSharesTheNext) {
-  make("t", 10, {{"flush.messages", "1"}});
+  create("t", 10, {{"flush.messages", "1"}});
   for (int round = 0; round < 3; ++round) {
     const Broker::Together together(*broker);
     for (int i = 0; i < 10; ++i) append("t", i);
@@ -202,8 +158,8 @@ TEST_F(SyncsTest, WhatBecomesDirtyDuringASyncSharesTheNext) {
 }
 
 TEST_F(SyncsTest, ADeletedTopicsUnsyncedRecordsHoldUpNobody) {
-  make("t", 4, {{"flush.messages", "1"}});
-  make("u", 4, {{"flush.messages", "1"}});
+  create("t", 4, {{"flush.messages", "1"}});
+  create("u", 4, {{"flush.messages", "1"}});
   helpers.paused = true;
   for (int i = 0; i < 4; ++i) {
     append("t", i);
