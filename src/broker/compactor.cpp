@@ -66,11 +66,6 @@ void Compactor::stop() {
   }
 }
 
-std::size_t Compactor::set_aside() {
-  const std::lock_guard hold(mutex_);
-  return set_aside_.size();
-}
-
 void Compactor::post(Worker& worker) {
   stage_.helpers.post([this, &worker] { slice(worker); });
 }
@@ -92,6 +87,7 @@ Compactor::Next Compactor::advance(Worker& worker) {
   if (!look(worker)) return Next::kGoOn;
   worker.topic.clear();
   worker.partition = 0;
+  forget_deleted();
   if (worker.best) begin(worker);
   if (worker.pass != nullptr) return Next::kGoOn;
   worker.rests_until =
@@ -131,9 +127,7 @@ void Compactor::check(Worker& worker, const Topic& topic,
   if (!log) return;
   const auto dirty = (*log)->first_dirty();  // may wait for the disk, so without the lock
   if (!dirty) {
-    Candidate failed{partition, topic.config(), {}};
-    worker.cleaning = std::move(failed);
-    fail(worker, dirty.error());
+    set_aside({partition, topic.config(), {}}, dirty.error());
     return;
   }
   const log::CompactionRules rules = rules_of(topic.config());
@@ -242,28 +236,36 @@ void Compactor::end(Worker& worker) {
   worker.cleaning.reset();
 }
 
-/// The log is told and set aside, as Kafka's uncleanable partitions.
 void Compactor::fail(Worker& worker, const Error& why) {
   worker.pass.reset();
-  const Candidate& failed = *worker.cleaning;
-  const bool there = failed.partition->with_log([](log::Partition&) { return true; }).has_value();
-  if (there && !stopped_) {
-    const bool later = may_pass(why);
-    if (later) {
-      logger("broker").warn("A log could not be compacted; it is tried again. channel={} reason={}",
-                            failed.partition->id().name, why.detail);
-    } else {
-      logger("broker").error(
-          "A log cannot be compacted; it is set aside until its topic's configs change or the "
-          "broker restarts. channel={} reason={}",
-          failed.partition->id().name, why.detail);
-    }
-    const std::lock_guard hold(mutex_);
-    set_aside_.insert_or_assign(
-        failed.partition->handle().value(),
-        Aside{failed.config, later ? std::optional(stage_.clock.now() + kRetry) : std::nullopt});
-  }
+  set_aside(*worker.cleaning, why);
   end(worker);
+}
+
+/// The log is told and set aside, as Kafka's uncleanable partitions.
+void Compactor::set_aside(const Candidate& failed, const Error& why) {
+  const bool there = failed.partition->with_log([](log::Partition&) { return true; }).has_value();
+  if (!there || stopped_) return;
+  const bool later = may_pass(why);
+  if (later) {
+    logger("broker").warn("A log could not be compacted; it is tried again. channel={} reason={}",
+                          failed.partition->id().name, why.detail);
+  } else {
+    logger("broker").error(
+        "A log cannot be compacted; it is set aside until its topic's configs change or the "
+        "broker restarts. channel={} reason={}",
+        failed.partition->id().name, why.detail);
+  }
+  const std::lock_guard hold(mutex_);
+  set_aside_.insert_or_assign(
+      failed.partition->handle().value(),
+      Aside{failed.partition, failed.config,
+            later ? std::optional(stage_.clock.now() + kRetry) : std::nullopt});
+}
+
+void Compactor::forget_deleted() {
+  const std::lock_guard hold(mutex_);
+  std::erase_if(set_aside_, [](const auto& aside) { return aside.second.partition.expired(); });
 }
 
 void Compactor::refill(double rate, Time now) {

@@ -38,8 +38,6 @@ class Compactor {
   void tick();
   /// Waits for slices under way.
   void stop();
-  /// Logs set aside now.
-  [[nodiscard]] std::size_t set_aside();
 
  private:
   struct Candidate {
@@ -62,6 +60,7 @@ class Compactor {
     Time began;
   };
   struct Aside {
+    std::weak_ptr<const Partition> partition;
     coordinator::TopicConfig config;  // in force when it failed
     std::optional<Time> until;        // nothing: for good
   };
@@ -78,6 +77,8 @@ class Compactor {
   void end(Worker& worker);
   void report(const Worker& worker, const log::CompactionStats& stats);
   void fail(Worker& worker, const Error& why);
+  void set_aside(const Candidate& failed, const Error& why);
+  void forget_deleted();
   [[nodiscard]] std::uint64_t allowance();
   void spend(std::uint64_t bytes);
   void refill(double rate, Time now);

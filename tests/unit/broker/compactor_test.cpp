@@ -4,16 +4,44 @@
 
 #include "compactor.hpp"
 
+#include "support/log_lines.hpp"
 #include "unit/log/keyed.hpp"
 
+#include <fmt/format.h>
+#include <spdlog/details/null_mutex.h>
+#include <spdlog/sinks/base_sink.h>
+
+#include <cerrno>
+#include <functional>
 #include <map>
 
 namespace kanal::broker::test {
 namespace {
 
 using coordinator::ConfigSetting;
+using kanal::test::LogLines;
+using Disk = kanal::test::MemoryFileSystem;
 using log::test::KeyedBatch;
 using Values = std::map<std::string, std::string>;
+
+/// Runs `then` in the middle of who says these words, the first time.
+class Interrupts final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
+ public:
+  Interrupts(std::string words, std::function<void()> then)
+      : words_(std::move(words)), then_(std::move(then)) {}
+
+ private:
+  void sink_it_(const spdlog::details::log_msg& line) override {
+    if (then_ == nullptr ||
+        !std::string_view(line.payload.data(), line.payload.size()).contains(words_))
+      return;
+    std::exchange(then_, nullptr)();
+  }
+  void flush_() override {}
+
+  std::string words_;
+  std::function<void()> then_;
+};
 
 class CompactorTest : public GroupWorld {
  protected:
@@ -223,6 +251,36 @@ TEST_F(CompactorTest, ATopicDeletedDuringAPassTakesNothingWithIt) {
   const Values values = last("t");
   pass(100s);
   EXPECT_EQ(last("t"), values);
+}
+
+TEST_F(CompactorTest, AFailedLookTakesNoLogFromTheWorkerThatCleansIt) {
+  restart_with({{"log.cleaner.threads", "2"}, {"log.cleaner.io.max.bytes.per.second", "100"}});
+  make("t", {{"retention.ms", "-1"}, {"min.cleanable.dirty.ratio", "0.01"}});
+  load("t", 20);  // a pass takes longer than a log is set aside for
+  pass(5s);
+  configure("t", "cleanup.policy", "compact");
+  const auto before = bytes("t");
+  const LogLines lines("broker");
+  files.fail({.kinds = Disk::kAll, .error = EMFILE, .sticky = true});
+  std::optional<Time> began;
+  const auto interrupts = std::make_shared<Interrupts>("could not be compacted", [&] {
+    files.clear_faults();
+    began = clock.now();
+    while (helpers.run_one()) {  // the other worker begins
+    }
+  });
+  auto& sinks = logger("broker").sinks();
+  sinks.push_back(interrupts);
+  for (int second = 0; second < 1000 && lines.with("A log was compacted") == 0; ++second) pass(1s);
+  std::erase(sinks, interrupts);
+  ASSERT_TRUE(began) << lines.text();
+  const auto took = std::chrono::duration<double>(clock.now() - *began).count();
+  EXPECT_GT(took, 60) << "the failed look is over, and the log would have been taken once more";
+  EXPECT_EQ(lines.with(fmt::format("seconds={:.3f}", took)), 1U) << lines.text();
+  pass(100s);
+  EXPECT_EQ(lines.with("could not be compacted"), 1U) << lines.text();
+  EXPECT_EQ(lines.with("A log was compacted"), 1U) << lines.text();
+  EXPECT_LT(bytes("t"), before / 3);
 }
 
 TEST_F(CompactorTest, AStopOrAKillInThePassLosesNothingAndItIsDoneAgain) {
