@@ -32,7 +32,7 @@ log::CompactionRules rules_of(const coordinator::TopicConfig& config) {
 void Compactor::tick() {
   const std::lock_guard ticking(tick_mutex_);
   const auto config = stage_.config();
-  if (stopped_ || !config->log_cleaner_enable) return;
+  if (stopped_ || !config->log_cleaner_enable || stage_.disk_full()) return;
   const Time now = stage_.clock.now();
   refill(config->log_cleaner_io_max_bytes_per_second, now);
   const auto threads = static_cast<std::size_t>(std::max(config->log_cleaner_threads, 0));
@@ -88,6 +88,7 @@ Compactor::Next Compactor::advance(Worker& worker) {
   worker.topic.clear();
   worker.partition = 0;
   forget_deleted();
+  if (stage_.disk_full()) worker.best.reset();
   if (worker.best) begin(worker);
   if (worker.pass != nullptr) return Next::kGoOn;
   worker.rests_until =
@@ -184,7 +185,7 @@ void Compactor::begin(Worker& worker) {
 Compactor::Next Compactor::step(Worker& worker) {
   const Time until = stage_.clock.now() + kSlice;
   for (std::size_t i = 0; i < kSteps && stage_.clock.now() <= until; ++i) {
-    const std::uint64_t bytes = std::min(kStep, allowance());
+    const std::uint64_t bytes = stage_.disk_full() ? 0 : std::min(kStep, allowance());
     if (bytes == 0) return Next::kRest;  // the next tick goes on
     const auto stepped = worker.pass->step(bytes);
     spend(worker.pass->take_io());

@@ -2,8 +2,9 @@
 // the log with the largest dirty part of those that are due, cleans it, looks again, and rests for
 // log.cleaner.backoff.ms when nothing is. All of it on helper threads, in slices of a few
 // milliseconds that let other work in between, within log.cleaner.io.max.bytes.per.second. A log
-// whose pass fails is set aside until its topic's configs change or the broker restarts. tick()
-// from one thread, stop() from any; after stop() nothing is touched.
+// whose pass fails is set aside until its topic's configs change or the broker restarts. While the
+// disk is full all passes rest. tick() from one thread, stop() from any; after stop() nothing is
+// touched.
 #pragma once
 
 #include "kanal/base/clock.hpp"
@@ -33,6 +34,7 @@ class Compactor {
     Random& random;
     std::function<std::shared_ptr<const Topics>()> topics;
     std::function<std::shared_ptr<const coordinator::BrokerConfig>()> config;
+    std::function<bool()> disk_full = [] { return false; };  // then nothing is written
   };
   explicit Compactor(Stage stage) : stage_(std::move(stage)) {}
   void tick();

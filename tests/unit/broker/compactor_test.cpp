@@ -110,6 +110,10 @@ class CompactorTest : public GroupWorld {
   std::uint64_t bytes(const std::string& topic) {
     return partition(topic)->with_log([](log::Partition& log) { return log.bytes(); }).value();
   }
+  void fill_disk() {
+    files.set_content("/others", Buffer(files.space("/data")->usable_bytes));
+    pass(1s);
+  }
   std::string segment_of(const std::string& topic) {
     for (const std::string& path : files.files()) {
       if (path.find("/kafka." + topic + "/") != std::string::npos && path.ends_with(".log")) {
@@ -251,6 +255,44 @@ TEST_F(CompactorTest, ATopicDeletedDuringAPassTakesNothingWithIt) {
   const Values values = last("t");
   pass(100s);
   EXPECT_EQ(last("t"), values);
+}
+
+TEST_F(CompactorTest, NoPassBeginsWhileTheDiskIsFull) {
+  files.set_capacity(1 << 20);
+  reserve = 64 << 10;
+  restart_with({});
+  pass(2s);
+  compacted("t");
+  load("t", 20);
+  const auto before = bytes("t");
+  const LogLines lines("broker");
+  fill_disk();
+  pass(100s);
+  EXPECT_EQ(bytes("t"), before) << "what was given up is not for compaction";
+  EXPECT_EQ(lines.with("compacted"), 0U) << lines.text();
+  files.erase("/others");
+  pass(5s);
+  EXPECT_LT(bytes("t"), before / 3);
+}
+
+TEST_F(CompactorTest, APassRestsWhileTheDiskIsFullAndThenGoesOn) {
+  files.set_capacity(1 << 20);
+  reserve = 64 << 10;
+  restart_with({{"log.cleaner.io.max.bytes.per.second", "1000"}});
+  pass(2s);
+  compacted("t");
+  load("t", 100);
+  const auto before = bytes("t");
+  pass(15s);  // in the middle
+  const LogLines lines("broker");
+  fill_disk();
+  pass(300s);
+  EXPECT_EQ(bytes("t"), before);
+  EXPECT_EQ(lines.with("compacted"), 0U) << lines.text();
+  files.erase("/others");
+  pass(200s);
+  EXPECT_LT(bytes("t"), before / 3);
+  EXPECT_EQ(lines.with("A log was compacted"), 1U) << lines.text();
 }
 
 TEST_F(CompactorTest, AFailedLookTakesNoLogFromTheWorkerThatCleansIt) {
