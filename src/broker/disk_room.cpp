@@ -31,9 +31,9 @@ Error DiskRoom::refusal() noexcept {
 void DiskRoom::met(const Error& error) {
   if (!is_full(error)) return;
   if (stage_.reserve == 0) {
-    const std::lock_guard hold(mutex_);
     refused_.fetch_add(1, std::memory_order_relaxed);
-    return tell(stage_.clock.now());
+    if (!looking_.exchange(true)) stage_.helpers.post([this] { tell_refused(); });
+    return;
   }
   if (refuses_.exchange(true)) return;
   stage_.helpers.post([this] { give_up(); });
@@ -188,6 +188,14 @@ void DiskRoom::finish_stop() {
   auto file = stage_.files.open(path(), OpenMode::kCreate);
   const std::uint64_t bytes = left - reserve / 16;
   if (file && (*file)->allocate(0, bytes)) (void)(*file)->truncate(bytes);
+}
+
+void DiskRoom::tell_refused() {
+  {
+    const std::lock_guard hold(mutex_);
+    tell(stage_.clock.now());
+  }
+  looking_ = false;
 }
 
 void DiskRoom::tell(Time now) {

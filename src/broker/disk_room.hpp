@@ -62,12 +62,13 @@ class DiskRoom {
   void make_locked(const Size& size, Time now);
   Result<void> write_reserve(const Size& size);
   Result<void> empty_reserve();
+  void tell_refused();  // where no reserve is kept
   void tell(Time now);
 
   const Stage stage_;
   std::atomic<bool> refuses_ = false;
   std::atomic<std::uint64_t> refused_ = 0;  // since the last line about it
-  std::atomic<bool> looking_ = false;
+  std::atomic<bool> looking_ = false;       // a helper is, or is about to
 
   std::mutex mutex_;
   std::uint64_t has_ = 0;  // bytes the file holds

@@ -210,5 +210,20 @@ TEST_F(DiskRoomTest, WithoutAReserveEveryAppendTriesForItself) {
   EXPECT_TRUE(append("t"));
 }
 
+TEST_F(DiskRoomTest, WithoutAReserveAHelperLooksHowFullTheDiskIsNotWhoMeetsIt) {
+  restart(0);
+  others_leave(0);
+  const LogLines lines("broker");
+  helpers.paused = true;
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE(append("t"));
+  EXPECT_EQ(lines.with("The disk is full"), 0U) << lines.text();
+  helpers.paused = false;
+  settle();
+  EXPECT_EQ(lines.with("The disk is full"), 1U) << lines.text();
+  EXPECT_EQ(lines.with("refused=3"), 1U) << lines.text();
+  others_go();
+  EXPECT_TRUE(append("t"));
+}
+
 }  // namespace
 }  // namespace kanal::broker::test
