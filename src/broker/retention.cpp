@@ -76,7 +76,7 @@ bool Retention::advance() {
     return false;
   }
   if (phase_ == Phase::kLimit) {
-    if (limit > 0) hold(limit);
+    hold(limit);
     all_ = {};
     phase_ = Phase::kDone;
     if (!removals_.empty()) return false;
