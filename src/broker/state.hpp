@@ -66,7 +66,7 @@ struct Broker::State {
     return base.syncs != nullptr ? *base.syncs : base.helpers;
   }
   [[nodiscard]] log::SegmentStoreOptions with_journal(log::SegmentStoreOptions segments) const;
-  /// Once the logs are open.
+  /// Once the store of the logs is made.
   void start_syncs(log::CommitSink& sink);
   /// What a killed process had not synced becomes durable soon, as it would have.
   void sync_recovered(const StartReport& report);

@@ -157,8 +157,9 @@ class Broker final : public log::CommitSink {
   /// Blocks: a thread of its own.
   Result<SnapshotReport> snapshot(const std::string& directory,
                                   const std::function<bool()>& cancelled);
-  /// Periodic work (checkpoints, producer expiry); posted to helpers. Called every second from one
-  /// I/O thread.
+  /// Periodic work (checkpoints, syncs in the background, groups, retention, compaction, the
+  /// reserve for a full disk, producer expiry); posted to helpers. Called every second from one I/O
+  /// thread.
   void tick();
 
   // log::CommitSink, from flusher and engine threads
