@@ -156,7 +156,7 @@ Result<Sequence> Core::sync_in_turn() {
 }
 
 std::optional<Core::Unsynced> Core::unsynced(std::uint64_t limit) {
-  return sync_turn_.with([&]() -> std::optional<Unsynced> {
+  return sync_turn_.try_with([&]() -> std::optional<Unsynced> {
     if (!usable()) return std::nullopt;
     Unsynced found;
     found.end = Sequence(staged_end.load());

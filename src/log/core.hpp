@@ -125,7 +125,8 @@ class Core : public std::enable_shared_from_this<Core> {
     std::uint64_t from = 0, upto = 0;
     Sequence end{1};
   };
-  /// Nothing where only sync() will do: new names, several segments, more than `limit` bytes.
+  /// Nothing where only sync() will do: new names, several segments, more than `limit` bytes; nor
+  /// while another helper works on the channel's files, so that many logs never wait for one.
   std::optional<Unsynced> unsynced(std::uint64_t limit);
   /// The journal has them.
   void note_durable(const Unsynced& unsynced);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <mutex>
+#include <optional>
 #include <utility>
 
 namespace kanal::log {
@@ -28,6 +29,13 @@ class Turn {
   template <class Use>
   decltype(auto) with(Use&& use) {
     const std::lock_guard hold(mutex_);
+    return std::forward<Use>(use)();
+  }
+  /// Nothing where somebody else has the turn. `use` answers an optional.
+  template <class Use>
+  auto try_with(Use&& use) -> decltype(std::forward<Use>(use)()) {
+    const std::unique_lock hold(mutex_, std::try_to_lock);
+    if (!hold) return std::nullopt;
     return std::forward<Use>(use)();
   }
 

@@ -1,7 +1,7 @@
 // The journal that many logs share for their syncs: its bytes, what survives of it, and that a
 // replay never brings back what was removed.
 #include "journal_format.hpp"
-#include "segment.hpp"
+#include "segment_log.hpp"
 #include "world.hpp"
 
 #include "support/log_lines.hpp"
@@ -10,9 +10,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <functional>
+#include <latch>
 #include <map>
 #include <random>
 #include <set>
+#include <thread>
 
 namespace kanal::log::test {
 namespace {
@@ -161,6 +164,7 @@ class Logs {
         if (each.end) all[each.index]->commit(*each.end);
         durable += each.end ? 1 : 0;
       }
+      if (on_news) on_news(durable);
     });
     return durable;
   }
@@ -185,6 +189,7 @@ class Logs {
   }
   std::vector<std::unique_ptr<Partition>> all;
   std::size_t together = 0;  // news of the largest call
+  std::function<void(std::size_t)> on_news;  // after each call; gets how many are durable so far
 
  private:
   World& world_;
@@ -207,6 +212,31 @@ TEST(Journal, ManyLogsShareOneSync) {
     EXPECT_EQ(world.disk.take_count(Disk::kSyncDirectory), 0U);
     EXPECT_EQ(logs.all[0]->watermarks().high_watermark, Offset(round));
   }
+}
+
+TEST(Journal, ABusyLogHoldsUpNobodyElse) {
+  World world;
+  Logs logs(world);
+  logs.warm_up();
+  logs.append();
+  // A helper is at work on the first log's files until all others were told.
+  auto& busy = dynamic_cast<SegmentLog&>(logs.all[0]->log());
+  std::latch begun(1), told(1);
+  std::thread helper([&] {
+    busy.core()->in_turn([&] {
+      begun.count_down();
+      told.wait();
+    });
+  });
+  begun.wait();
+  Sizes news;
+  logs.on_news = [&](std::size_t durable) {
+    if (news.empty()) told.count_down();
+    news.push_back(durable);
+  };
+  EXPECT_EQ(logs.sync(), logs.all.size());
+  helper.join();
+  EXPECT_EQ(news, (Sizes{kMany - 1, kMany}));
 }
 
 TEST(Journal, OneOrTwoLogsAreSyncedForThemselves) {
