@@ -71,6 +71,10 @@ void Journal::write_rounds(Cores cores, std::vector<std::vector<LogStore::Synced
     auto written = stuck             ? begin_half()
                    : entry_.empty() ? Result<void>{}
                                     : write_entry();
+    if (stuck && !written && is_out_of_handles(written.error())) {  // a later commit tries again
+      for (; next < cores.size(); ++next) direct.push_back(next);
+      return;
+    }
     if (!written) {
       die(written.error());
       for (const Member& member : members) direct.push_back(member.index);

@@ -320,6 +320,34 @@ TEST(Journal, AHalfIsReusedOnlyOnceItsSegmentsAreSynced) {
   EXPECT_EQ(logs.sizes(), Sizes(kMany, 201));
 }
 
+TEST(Journal, OutOfFileHandlesLogsAreSyncedForThemselvesUntilThereAreSome) {
+  World world;
+  Logs logs(world);
+  logs.warm_up();
+  logs.append();
+  ASSERT_EQ(logs.sync(), logs.all.size());
+  logs.all.pop_back();  // its segment has to be opened before the half is used again
+  LogLines lines("log");
+  world.disk.fail({.kinds = Disk::kOpen, .error = EMFILE, .sticky = true});
+  for (int i = 0; i < 40; ++i) {
+    logs.append({.value = std::string(1000, 'v')});
+    ASSERT_EQ(logs.sync(), logs.all.size());
+  }
+  EXPECT_TRUE(world.disk.fault_fired());
+  world.disk.clear_faults();
+  EXPECT_EQ(lines.with("journal failed"), 0U);
+  logs.append();
+  ASSERT_EQ(logs.sync(), logs.all.size());
+  world.helpers.run();
+  logs.append();
+  (void)world.disk.take_count(Disk::kAll);
+  ASSERT_EQ(logs.sync(), logs.all.size());
+  EXPECT_EQ(world.disk.take_count(Disk::kSync), 1U);
+  logs.power_cut();
+  logs.open();
+  EXPECT_EQ(logs.sizes(), (Sizes{44, 44, 44, 44, 2}));
+}
+
 TEST(Journal, ATornLastEntryIsCut) {
   for (std::size_t kept = 0; kept < 9000; kept += 500) {
     World world;
