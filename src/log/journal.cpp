@@ -39,13 +39,17 @@ Result<void> Journal::replayed(const std::string& directory_name) const {
 void Journal::commit(Cores cores, const LogStore::OnSynced& on_synced) {
   std::vector<std::vector<LogStore::Synced>> news;
   std::vector<std::size_t> direct;
+  std::vector<std::move_only_function<void()>> works;
   if (cores.size() > kDirect) {
-    turn_.with([&] { write_rounds(cores, news, direct); });
-    post_later();
+    turn_.with([&] {
+      write_rounds(cores, news, direct);
+      works = std::exchange(later_, {});
+    });
   } else {
     for (std::size_t i = 0; i < cores.size(); ++i) direct.push_back(i);
   }
   for (std::vector<LogStore::Synced>& together : news) on_synced(together);
+  for (auto& work : works) base_.helpers.post(std::move(work));
   // Then each of them finds little left to do. Errors it meets itself.
   if (direct.size() > kSyncEach) (void)base_.files.sync_all(options_.directory);
   for (const std::size_t index : direct) {
@@ -215,11 +219,6 @@ Result<void> Journal::settle(const std::vector<Held>& held) {
     outcome = std::move(done);
   }
   return outcome;
-}
-
-void Journal::post_later() {
-  auto works = turn_.with([&] { return std::exchange(later_, {}); });
-  for (auto& work : works) base_.helpers.post(std::move(work));
 }
 
 void Journal::die(const Error& why) {

@@ -93,7 +93,6 @@ class Journal : public std::enable_shared_from_this<Journal> {
   // Outside of it
   /// In the turn: runs on a helper once the turn is over.
   void later(std::move_only_function<void()> work) { later_.push_back(std::move(work)); }
-  void post_later();
   void make_later();
   Result<std::unique_ptr<File>> make();
   Result<void> settle(const std::vector<Held>& held);
