@@ -10,8 +10,8 @@ using namespace std::chrono_literals;
 constexpr Duration kLongest = 1s;
 constexpr Duration kGrid = 50ms;  // what is due close together shares a timer
 constexpr std::uint64_t kMostBytes = 64 << 20;
-constexpr std::size_t kSlice = 16;   // partitions a helper syncs before others have their turn
-constexpr std::size_t kMany = 64;  // worth one call that writes everything back
+constexpr std::size_t kSlice = 16;  // partitions a helper syncs before others have their turn
+constexpr std::size_t kMany = 64;   // worth one call that writes everything back
 
 /// Rounded up, where that is little against the wait.
 Time due_at(Time now, Duration within) {
@@ -30,10 +30,11 @@ void BackgroundSync::attach(IoThread& io) {
 
 void BackgroundSync::appended(const std::shared_ptr<Partition>& partition, const AppendNews& news,
                               std::uint64_t bytes) {
+  if (news.became_unsynced) wait(partition, std::min<Duration>(news.sync_within, kLongest));
   if (news.sync_due) {
-    add(partition, Duration::zero());
-  } else if (news.became_unsynced) {
-    add(partition, std::min<Duration>(news.sync_within, kLongest));
+    Lock lock(mutex_);
+    if (!stopped_) due_.push_back({partition, false});
+    start_if_needed(std::move(lock));
   }
   if (bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes < kMostBytes) return;
   bytes_.store(0, std::memory_order_relaxed);
@@ -42,11 +43,11 @@ void BackgroundSync::appended(const std::shared_ptr<Partition>& partition, const
   start_if_needed(std::move(lock));
 }
 
-void BackgroundSync::add(const std::shared_ptr<Partition>& partition, Duration within) {
+void BackgroundSync::wait(const std::shared_ptr<Partition>& partition, Duration within) {
   Lock lock(mutex_);
   if (stopped_) return;
   if (within <= Duration::zero()) {
-    due_.push_back(partition);
+    due_.push_back({partition, true});
     return start_if_needed(std::move(lock));
   }
   waiting_.emplace(due_at(stage_.clock.now(), within), partition);
@@ -64,11 +65,12 @@ void BackgroundSync::stop() {
   stopped_ = true;
   waiting_.clear();
   due_.clear();
+  written_back_ = 0;
 }
 
 void BackgroundSync::take_due(Time now) {
   const auto end = waiting_.upper_bound(now);
-  for (auto at = waiting_.begin(); at != end; ++at) due_.push_back(std::move(at->second));
+  for (auto at = waiting_.begin(); at != end; ++at) due_.push_back({std::move(at->second), true});
   waiting_.erase(waiting_.begin(), end);
 }
 
@@ -94,20 +96,24 @@ void BackgroundSync::arm(const Lock&) {
 }
 
 void BackgroundSync::run() {
-  std::vector<std::shared_ptr<Partition>> slice;
-  bool many = false;
+  std::vector<Due> slice;
+  bool write_back = false;
   {
     const std::lock_guard lock(mutex_);
-    many = due_.size() >= kMany;
-    for (; !due_.empty() && slice.size() < (many ? kMany : kSlice); due_.pop_front())
-      slice.push_back(std::move(due_.front()));
+    write_back = written_back_ == 0 && due_.size() >= kMany;
+    if (write_back) written_back_ = due_.size();
+    const std::size_t count = std::min(due_.size(), written_back_ > 0 ? kMany : kSlice);
+    slice.assign(std::move_iterator(due_.begin()),
+                 std::move_iterator(due_.begin() + static_cast<std::ptrdiff_t>(count)));
+    due_.erase(due_.begin(), due_.begin() + static_cast<std::ptrdiff_t>(count));
+    written_back_ -= std::min(written_back_, count);
   }
-  if (many) stage_.sync_all();
-  for (const auto& partition : slice) {
-    const auto done = partition->sync_background();
+  if (write_back) stage_.write_back();
+  for (const auto& [partition, timed] : slice) {
+    const auto done = partition->sync_background(timed);
     // Without file handles nothing is lost yet; every other error is final and has been told.
     if (done || (done.error().os_error != EMFILE && done.error().os_error != ENFILE)) continue;
-    add(partition, kLongest);
+    if (partition->sync_again()) wait(partition, kLongest);
   }
   Lock lock(mutex_);
   running_ = false;

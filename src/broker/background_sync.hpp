@@ -25,7 +25,7 @@ class BackgroundSync {
     Executor& helpers;
     const Clock& clock;
     /// Writes everything back at once, so that many partitions find little left to do.
-    std::function<void()> sync_all;
+    std::function<void()> write_back;
   };
   explicit BackgroundSync(Stage stage) : stage_(std::move(stage)) {}
 
@@ -34,12 +34,16 @@ class BackgroundSync {
   void appended(const std::shared_ptr<Partition>& partition, const AppendNews& news,
                 std::uint64_t bytes);
   void tick();
-  /// Nothing is begun any more.
+  /// Nothing is begun any more; what is under way ends with the helpers.
   void stop();
 
  private:
+  struct Due {
+    std::shared_ptr<Partition> partition;
+    bool timed;
+  };
   using Lock = std::unique_lock<std::mutex>;
-  void add(const std::shared_ptr<Partition>& partition, Duration within);
+  void wait(const std::shared_ptr<Partition>& partition, Duration within);
   void take_due(Time now);  // in the lock
   void start_if_needed(Lock lock);
   void arm(const Lock& held);
@@ -49,8 +53,9 @@ class BackgroundSync {
   std::atomic<std::uint64_t> bytes_ = 0;  // written since all were due
   std::mutex mutex_;
   IoThread* io_ = nullptr;
-  std::multimap<Time, std::shared_ptr<Partition>> waiting_;
-  std::deque<std::shared_ptr<Partition>> due_;
+  std::multimap<Time, std::shared_ptr<Partition>> waiting_;  // each once: Partition::sync_waits
+  std::deque<Due> due_;
+  std::size_t written_back_ = 0;  // of the first in due_
   Time armed_ = Time::max();  // when the timer comes
   bool running_ = false, stopped_ = false;
 };

@@ -142,33 +142,31 @@ Task<Result<void>> Broker::load(Context& context, log::Miss miss) {
   co_return std::move(*result);
 }
 
-Result<log::AppendResult> Broker::append(const std::shared_ptr<Partition>& partition,
-                                         records::CheckedBatch& batch) {
-  if (state_->room.refuses()) return std::unexpected(state_->room.refusal());
+Result<log::AppendResult> Broker::Together::append(const std::shared_ptr<Partition>& partition,
+                                                   records::CheckedBatch& batch) {
+  State& state = *broker_.state_;
+  if (state.room.refuses()) return std::unexpected(state.room.refusal());
   AppendNews news;
-  auto appended = partition->append(batch, clock().wall(), news);
-  if (news.became_dirty) state_->checkpointer.became_dirty(partition, clock().now());
-  if (news.checkpoint_due) state_->checkpointer.due(partition);
-  if (!appended) state_->room.met(appended.error());
-  if (appended && !appended->committed && !appended->duplicate) state_->flusher->add(partition);
-  if (appended && appended->committed && !appended->duplicate)
-    state_->background_sync->appended(partition, news, batch.bytes.size());
+  auto appended = partition->append(batch, broker_.clock().wall(), news);
+  if (news.became_dirty) state.checkpointer.became_dirty(partition, broker_.clock().now());
+  if (news.checkpoint_due) state.checkpointer.due(partition);
+  if (!appended) {
+    state.room.met(appended.error());
+  } else if (!appended->duplicate) {
+    if (appended->committed)
+      state.background_sync->appended(partition, news, batch.bytes.size());
+    else
+      staged_.push_back(partition);
+  }
   return appended;
 }
 
-Broker::Together::Together(Broker& broker) : broker_(broker) {
-  broker_.state_->flusher->begin_request();
-}
 Broker::Together::~Together() {
-  broker_.state_->flusher->end_request();
-}
-
-bool Broker::acks_after_sync() const {
-  return state_->acks_after_sync.load(std::memory_order_relaxed);
+  if (!staged_.empty()) broker_.state_->flusher->add(std::move(staged_));
 }
 
 Task<Result<void>> Broker::reserved_synced(Context& context) {
-  if (!acks_after_sync()) co_return Result<void>{};
+  if (!state_->acks_after_sync.load(std::memory_order_relaxed)) co_return Result<void>{};
   const auto wait = state_->reserved_sync->join(context.io);
   co_await wait->event.wait_until(Time::max());
   co_return wait->outcome;

@@ -1,30 +1,19 @@
 #include "flusher.hpp"
 
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
 namespace kanal::broker {
 
-void Flusher::add(std::shared_ptr<Partition> partition) {
-  if (!partition->queue_flush()) return;
-  std::unique_lock lock(mutex_);
-  dirty_.push_back(std::move(partition));
-  if (requests_ == 0) start_if_needed(std::move(lock));
-}
-
-void Flusher::begin_request() {
-  const std::lock_guard lock(mutex_);
-  ++requests_;
-}
-
-void Flusher::end_request() {
-  std::unique_lock lock(mutex_);
-  --requests_;
-  // Also while others are being staged: nobody waits for somebody else's request.
-  start_if_needed(std::move(lock));
-}
-
-void Flusher::start_if_needed(std::unique_lock<std::mutex> lock) {
-  if (running_ || dirty_.empty()) return;
-  running_ = true;
-  lock.unlock();
+void Flusher::add(std::vector<std::shared_ptr<Partition>> staged) {
+  std::erase_if(staged, [](const auto& partition) { return !partition->queue_flush(); });
+  if (staged.empty()) return;  // the sync that is queued for them has not looked yet
+  {
+    const std::lock_guard lock(mutex_);
+    std::ranges::move(staged, std::back_inserter(dirty_));
+    if (std::exchange(running_, true)) return;
+  }
   executor_.post([this] { run(); });
 }
 

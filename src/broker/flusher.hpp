@@ -17,13 +17,10 @@ class Flusher {
   Flusher(Executor& executor, log::LogStore& logs, LeaderEpoch epoch)
       : executor_(executor), logs_(logs), epoch_(epoch) {}
   void start(log::CommitSink& sink) { sink_ = &sink; }
-  void add(std::shared_ptr<Partition> partition);
-  /// Between these two a request stages its records, which then begin one sync together.
-  void begin_request();
-  void end_request();
+  /// Partitions with staged records, of one request: one sync makes them all durable.
+  void add(std::vector<std::shared_ptr<Partition>> staged);
 
  private:
-  void start_if_needed(std::unique_lock<std::mutex> lock);
   void run();
   void sync(const std::vector<std::shared_ptr<Partition>>& batch);
 
@@ -33,7 +30,6 @@ class Flusher {
   log::CommitSink* sink_ = nullptr;
   std::mutex mutex_;
   std::vector<std::shared_ptr<Partition>> dirty_;  // each once: Partition::queue_flush
-  std::size_t requests_ = 0;                       // being staged
   bool running_ = false;
 };
 

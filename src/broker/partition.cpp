@@ -54,7 +54,7 @@ Result<log::AppendResult> Partition::append(records::CheckedBatch& batch, Timest
 void Partition::note_unsynced(State& state, std::int64_t records, AppendNews& news) {
   const std::int64_t before = state.unsynced;
   state.unsynced += records;
-  news.became_unsynced = before == 0;
+  news.became_unsynced = !std::exchange(state.sync_waits, true);
   news.sync_due = before < state.sync_rules.messages && state.unsynced >= state.sync_rules.messages;
   constexpr std::int64_t kDay = 24LL * 3600 * 1000;
   news.sync_within = std::chrono::milliseconds(std::min(state.sync_rules.ms, kDay));
@@ -169,9 +169,21 @@ Result<Sequence> Partition::sync() {
   return (*channel)->sync();
 }
 
-Result<Sequence> Partition::sync_background() {
-  state_.with([](State& state) { state.unsynced = 0; });
-  return sync();
+Result<void> Partition::sync_background(bool timed) {
+  const bool needed = state_.with([&](State& state) {
+    if (timed) state.sync_waits = false;
+    return std::exchange(state.unsynced, 0) > 0;
+  });
+  if (!needed) return {};
+  const auto done = sync();
+  return done ? Result<void>{} : std::unexpected(done.error());
+}
+
+bool Partition::sync_again() {
+  return state_.with([](State& state) {
+    state.unsynced = std::max<std::int64_t>(state.unsynced, 1);
+    return !std::exchange(state.sync_waits, true);
+  });
 }
 
 log::ChannelLog* Partition::channel() {

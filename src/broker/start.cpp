@@ -90,25 +90,21 @@ log::SegmentStoreOptions Broker::State::with_journal(log::SegmentStoreOptions se
 void Broker::State::start_syncs(log::CommitSink& sink) {
   flusher = std::make_unique<Flusher>(syncs(), *logs, facts.leader_epoch);
   flusher->start(sink);
-  const auto sync_all = [this] {
-    if (auto done = base.files.sync_all(options.data_dir); !done) {
-      logger("broker").warn("Not everything could be written back at once. why=\"{}\"",
-                            done.error().detail);
-    }
-  };
-  background_sync =
-      std::make_unique<BackgroundSync>(BackgroundSync::Stage{base.helpers, base.clock, sync_all});
+  background_sync = std::make_unique<BackgroundSync>(
+      BackgroundSync::Stage{base.helpers, base.clock, [this] { write_back(); }});
   reserved_sync = std::make_unique<ReservedSync>(syncs(), *store);
 }
 
 void Broker::State::sync_recovered(const StartReport& report) {
   if (report.recovered == 0) return;
-  base.helpers.post([&files = base.files, where = options.data_dir] {
-    if (auto done = files.sync_all(where); !done) {
-      logger("broker").error("What was recovered could not be synced. why=\"{}\"",
-                             done.error().detail);
-    }
-  });
+  base.helpers.post([this] { write_back(); });
+}
+
+void Broker::State::write_back() const {
+  if (auto done = base.files.sync_all(options.data_dir); !done) {
+    logger("broker").error("Not everything could be written back to the disk. why=\"{}\"",
+                           done.error().detail);
+  }
 }
 
 Result<void> Broker::State::open_groups(StartReport& report) {

@@ -70,6 +70,7 @@ struct Broker::State {
   void start_syncs(log::CommitSink& sink);
   /// What a killed process had not synced becomes durable soon, as it would have.
   void sync_recovered(const StartReport& report);
+  void write_back() const;
   // The start, step by step.
   Result<void> open_directory();
   Result<void> open_reserved();

@@ -126,13 +126,17 @@ class Commit {
   Response response_;
 };
 
-void refuse_stored(Response& response) {
+/// Answers `code` where an offset was stored; whether one was.
+bool answer_stored(Response& response, ErrorCode code) {
+  bool any = false;
   for (Response::Topic& topic : response.topics) {
     for (auto& partition : topic.partitions) {
-      if (partition.error_code == ErrorCode::NONE)
-        partition.error_code = ErrorCode::COORDINATOR_NOT_AVAILABLE;
+      if (partition.error_code != ErrorCode::NONE) continue;
+      partition.error_code = code;
+      any = true;
     }
   }
+  return any;
 }
 
 }  // namespace
@@ -140,10 +144,9 @@ void refuse_stored(Response& response) {
 broker::Task<Response> handle(Context& context, Request request) {
   Commit commit(context, request);
   Response response = commit.run();
-  if (context.broker.acks_after_sync()) {
-    const auto synced = co_await context.broker.reserved_synced(context);
-    if (!synced) refuse_stored(response);
-  }
+  if (!answer_stored(response, ErrorCode::NONE)) co_return response;
+  const auto synced = co_await context.broker.reserved_synced(context);
+  if (!synced) answer_stored(response, ErrorCode::COORDINATOR_NOT_AVAILABLE);
   co_return response;
 }
 

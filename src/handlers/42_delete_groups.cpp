@@ -7,6 +7,7 @@
 // - 3 may have a message; there is none to give for classic groups.
 #include "kanal/wire/messages/delete_groups.hpp"
 
+#include <algorithm>
 #include <set>
 
 #include "authorize.hpp"
@@ -27,12 +28,11 @@ broker::Task<wire::DeleteGroupsResponse> handle(broker::Context& context,
                             ? context.broker.groups().remove(id)
                             : ErrorCode::GROUP_AUTHORIZATION_FAILED;
   }
-  if (context.broker.acks_after_sync()) {
-    const auto synced = co_await context.broker.reserved_synced(context);
-    for (auto& result : response.results) {
-      if (!synced && result.error_code == ErrorCode::NONE)
-        result.error_code = ErrorCode::COORDINATOR_NOT_AVAILABLE;
-    }
+  const auto is_gone = [](const auto& result) { return result.error_code == ErrorCode::NONE; };
+  if (std::ranges::none_of(response.results, is_gone)) co_return response;
+  const auto synced = co_await context.broker.reserved_synced(context);
+  for (auto& result : response.results) {
+    if (!synced && is_gone(result)) result.error_code = ErrorCode::COORDINATOR_NOT_AVAILABLE;
   }
   co_return response;
 }

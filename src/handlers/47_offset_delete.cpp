@@ -82,10 +82,9 @@ class Deletion {
 broker::Task<Response> handle(Context& context, Request request) {
   Deletion deletion(context, request);
   Response response = deletion.run();
-  if (context.broker.acks_after_sync()) {
-    const auto synced = co_await context.broker.reserved_synced(context);
-    if (!synced) response.error_code = ErrorCode::COORDINATOR_NOT_AVAILABLE;
-  }
+  if (response.error_code != ErrorCode::NONE) co_return response;
+  const auto synced = co_await context.broker.reserved_synced(context);
+  if (!synced) response.error_code = ErrorCode::COORDINATOR_NOT_AVAILABLE;
   co_return response;
 }
 

@@ -50,7 +50,8 @@ class ProduceBatches {
         topics_(context.broker.topics()) {}
 
   void run() {
-    const broker::Broker::Together together(context_.broker);
+    broker::Broker::Together together(context_.broker);
+    const Means means{together, context_.io.scratch(), kInflateBudget};
     response_.responses.reserve(request_.topic_data.size());
     ErrorCode refuse_all = ErrorCode::NONE;
     if (!request_.transactional_id && has_transactional_batch()) {
@@ -72,7 +73,7 @@ class ProduceBatches {
         if (refuse_all != ErrorCode::NONE)
           refuse(answer, refuse_all);
         else
-          append(found, topic, partition, answer);
+          append(means, found, topic, partition, answer);
         failed_ |= answer.error_code != ErrorCode::NONE;
       }
     }
@@ -82,11 +83,12 @@ class ProduceBatches {
   /// a helper thread.
   [[nodiscard]] bool has_large() const noexcept { return !large_.empty(); }
   void finish_large() {
-    const broker::Broker::Together together(context_.broker);
+    broker::Broker::Together together(context_.broker);
     records::Scratch scratch;
+    const Means means{together, scratch, kNoBudget};
     for (const Large& large : large_) {
       auto& answer = response_.responses[large.topic].partition_responses[large.partition];
-      check_and_append(large.found, *large.asked, {scratch, kNoBudget}, answer);
+      check_and_append(means, large.found, *large.asked, answer);
       failed_ |= answer.error_code != ErrorCode::NONE;
     }
     large_.clear();
@@ -97,6 +99,12 @@ class ProduceBatches {
   [[nodiscard]] bool failed() const noexcept { return failed_; }
 
  private:
+  struct Means {
+    broker::Broker::Together& together;
+    records::Scratch& scratch;
+    std::uint64_t inflate_budget;
+  };
+
   // Of a partition named twice in one request the last record set counts, as in Kafka.
   static bool is_overridden(const wire::ProduceRequest::Topic& topic,
                             const wire::ProduceRequest::Topic::Partition& partition) {
@@ -118,7 +126,8 @@ class ProduceBatches {
     return false;
   }
 
-  void append(const broker::TopicPtr& topic, const wire::ProduceRequest::Topic& named,
+  void append(const Means& means, const broker::TopicPtr& topic,
+              const wire::ProduceRequest::Topic& named,
               const wire::ProduceRequest::Topic::Partition& partition, ProduceAnswer& answer) {
     if (!authorize(context_, Operation::kWrite, ResourceType::kTopic, named.name)) {
       return refuse(answer, ErrorCode::TOPIC_AUTHORIZATION_FAILED);
@@ -129,16 +138,12 @@ class ProduceBatches {
     if (found.error != ErrorCode::NONE) return refuse(answer, found.error);
     if (!partition.records)
       return refuse(answer, ErrorCode::INVALID_RECORD, "The record set is null.");
-    check_and_append(found, partition, {context_.io.scratch(), kInflateBudget}, answer);
+    check_and_append(means, found, partition, answer);
   }
 
-  struct Means {
-    records::Scratch& scratch;
-    std::uint64_t inflate_budget;
-  };
-
-  void check_and_append(const Found& found, const wire::ProduceRequest::Topic::Partition& asked,
-                        Means means, ProduceAnswer& answer) {
+  void check_and_append(const Means& means, const Found& found,
+                        const wire::ProduceRequest::Topic::Partition& asked,
+                        ProduceAnswer& answer) {
     records::ProduceRules rules = rules_for(found.topic->config(), context_);
     rules.inflate_budget = means.inflate_budget;
     auto checked = records::check_produce(*asked.records, rules, means.scratch);
@@ -154,7 +159,7 @@ class ProduceBatches {
     if (checked->header.is_transactional()) {  // no transactional id is known here
       return refuse(answer, ErrorCode::INVALID_PRODUCER_ID_MAPPING);
     }
-    auto appended = context_.broker.append(found.partition, *checked);
+    auto appended = means.together.append(found.partition, *checked);
     if (!appended) {
       tell_log_start(*found.partition, appended.error().code, answer);
       return refuse(answer, appended.error().code, std::move(appended.error().detail));

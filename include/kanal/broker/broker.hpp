@@ -112,21 +112,21 @@ class Broker final : public log::CommitSink {
   /// nothing to wait for unless the whole broker acknowledges after sync
   /// (log.flush.interval.messages=1).
   Task<Result<void>> reserved_synced(Context& context);
-  [[nodiscard]] bool acks_after_sync() const;
 
-  // Appending: what Partition::append does, plus the bookkeeping of flusher and checkpoints.
-  Result<log::AppendResult> append(const std::shared_ptr<Partition>& partition,
-                                   records::CheckedBatch& batch);
-  /// Around the appends of one request: its partitions share one sync.
+  /// The appends of one request: what Partition::append does, plus the bookkeeping of syncs and
+  /// checkpoints. Those that are acknowledged after a sync begin one together, at the end.
   class Together {
    public:
-    explicit Together(Broker& broker);
+    explicit Together(Broker& broker) : broker_(broker) {}
     ~Together();
     Together(const Together&) = delete;
     Together& operator=(const Together&) = delete;
+    Result<log::AppendResult> append(const std::shared_ptr<Partition>& partition,
+                                     records::CheckedBatch& batch);
 
    private:
     Broker& broker_;
+    std::vector<std::shared_ptr<Partition>> staged_;
   };
 
   // The catalog: one change at a time, stored and synced before it is seen or answered.

@@ -30,7 +30,7 @@ struct AppendNews {
   bool became_dirty = false;  // the first append since the last checkpoint
   bool checkpoint_due =
       false;  // so much was written that recovery should not start from the old one
-  bool became_unsynced = false;  // the first append since the last sync; one is due …
+  bool became_unsynced = false;  // the first append that no sync is waiting for; one is due …
   Duration sync_within{};        // … so soon
   bool sync_due = false;         // flush.messages records are unsynced
 };
@@ -87,8 +87,11 @@ class Partition : public std::enable_shared_from_this<Partition> {
   Result<void> trim(Offset new_start);
   /// Makes staged records durable and says how far. Helper threads; blocks.
   Result<Sequence> sync();
-  /// The same, where nobody waits for it: appends from here on ask for the next one.
-  Result<Sequence> sync_background();
+  /// The same, where nobody waits for it and something was appended since the last: appends from
+  /// here on ask for the next one. `timed`: the one that `became_unsynced` asked for.
+  Result<void> sync_background(bool timed);
+  /// It failed and nothing is lost. Whether the caller has to ask again on behalf of the records.
+  [[nodiscard]] bool sync_again();
   /// For the flusher. The log lives as long as this object; nullptr once deleted or never opened.
   [[nodiscard]] log::ChannelLog* channel();
   /// Whether the caller has to queue it; take_flush() before the sync makes room for the next.
@@ -108,6 +111,7 @@ class Partition : public std::enable_shared_from_this<Partition> {
     bool lost = false;
     SyncRules sync_rules;
     std::int64_t unsynced = 0;  // records since the last sync was begun
+    bool sync_waits = false;    // at its time
   };
   static Error unusable(const State& state);
   static void note_unsynced(State& state, std::int64_t records, AppendNews& news);

@@ -174,11 +174,12 @@ std::shared_ptr<Partition> GroupWorld::partition(std::string_view topic, std::in
 }
 
 Result<log::AppendResult> GroupWorld::append(std::string_view topic, std::int32_t index,
-                                             Buffer batch) {
+                                             Buffer batch, Broker::Together* request) {
   records::CheckedBatch checked;
   checked.bytes = batch;
   checked.header = records::parse_header(batch).value();
-  return broker->append(partition(topic, index), checked);
+  Broker::Together alone(*broker);
+  return (request != nullptr ? *request : alone).append(partition(topic, index), checked);
 }
 
 Asked& GroupWorld::join(std::string_view group, const JoinOptions& options) {

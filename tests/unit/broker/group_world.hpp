@@ -110,8 +110,9 @@ class GroupWorld : public ::testing::Test {
   void change(coordinator::CatalogCommand command);
   [[nodiscard]] std::shared_ptr<Partition> partition(std::string_view topic,
                                                      std::int32_t index = 0) const;
-  /// As the broker does it for a request; nothing has run since.
-  Result<log::AppendResult> append(std::string_view topic, std::int32_t index, Buffer batch);
+  /// As the broker does it for a request (in `request`, where there is one); nothing has run since.
+  Result<log::AppendResult> append(std::string_view topic, std::int32_t index, Buffer batch,
+                                   Broker::Together* request = nullptr);
 
   Asked& join(std::string_view group, const JoinOptions& options = {});
   Asked& sync(const Asked& member, std::vector<const Asked*> all);

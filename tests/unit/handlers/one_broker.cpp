@@ -78,7 +78,7 @@ void OneBroker::append(std::string_view topic, const log::test::BatchSpec& spec,
   records::CheckedBatch batch;
   batch.bytes = bytes;
   batch.header = records::parse_header(bytes).value();
-  const auto appended = broker->append(found->partition(PartitionIndex(partition)), batch);
+  const auto appended = broker::Broker::Together(*broker).append(found->partition(PartitionIndex(partition)), batch);
   ASSERT_TRUE(appended) << appended.error().detail;
 }
 
