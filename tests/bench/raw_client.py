@@ -37,11 +37,12 @@ def api_versions(connection):
     return receive(connection)
 
 
-def create_topics(connection, names, partitions):
+def create_topics(connection, names, partitions, configs=None):
     """CreateTopics v2; the error codes of the answer that are not NONE."""
+    pairs = b"".join(text(key) + text(str(value)) for key, value in (configs or {}).items())
     body = struct.pack(">i", len(names))
     for name in names:
-        body += text(name) + struct.pack(">ihii", partitions, 1, 0, 0)
+        body += text(name) + struct.pack(">ihii", partitions, 1, 0, len(configs or {})) + pairs
     send(connection, 19, 2, body + struct.pack(">i?", 60000, False))
     answer = receive(connection)
     (count,), at, errors = struct.unpack_from(">i", answer, 4), 8, []
