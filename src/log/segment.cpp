@@ -37,10 +37,6 @@ std::optional<SegmentId> parse(std::string_view name, std::string_view suffix) {
   return id;
 }
 
-std::optional<Sequence> original(const std::optional<SegmentId>& id) {
-  return id && id->generation == 0 ? std::optional(id->base) : std::nullopt;
-}
-
 }  // namespace
 
 std::string segment_name(SegmentId id) {
@@ -54,12 +50,6 @@ std::optional<SegmentId> parse_segment(std::string_view name) {
 }
 std::optional<SegmentId> parse_index(std::string_view name) {
   return parse(name, kIndexSuffix);
-}
-std::optional<Sequence> parse_segment_name(std::string_view name) {
-  return original(parse_segment(name));
-}
-std::optional<Sequence> parse_index_name(std::string_view name) {
-  return original(parse_index(name));
 }
 
 }  // namespace kanal::log

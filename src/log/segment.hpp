@@ -38,9 +38,6 @@ struct SegmentId {
 /// What a segment's file name says; nothing for other names.
 [[nodiscard]] std::optional<SegmentId> parse_segment(std::string_view name);
 [[nodiscard]] std::optional<SegmentId> parse_index(std::string_view name);
-/// The same of those that compaction did not write.
-[[nodiscard]] std::optional<Sequence> parse_segment_name(std::string_view name);
-[[nodiscard]] std::optional<Sequence> parse_index_name(std::string_view name);
 
 struct SegmentFile {
   SegmentFile(FileCache& open_files, SegmentId which, std::uint32_t number)

@@ -62,7 +62,6 @@ class SegmentStore final : public LogStore {
   void read_saved();
   void replay_journal();
   std::optional<SavedChannels> read_saved_file(std::string_view name);
-  void sweep_removed();
   std::optional<SavedChannel> take_saved(const ChannelId& id);
   Result<Opened> open_channel(const ChannelId& id, ChannelHandle handle, LeaderEpoch epoch,
                               const LogOptions& options, std::optional<SavedChannel> saved);
