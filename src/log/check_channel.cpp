@@ -41,11 +41,7 @@ class ChannelWalk {
   [[nodiscard]] std::string path(std::string_view name) const {
     return directory_ + "/" + std::string(name);
   }
-  /// The file that counts.
-  [[nodiscard]] SegmentId id_of(Sequence base) const {
-    const CompactedSegment* compacted = record_.find(base);
-    return compacted != nullptr ? compacted->id : SegmentId{base, 0};
-  }
+  [[nodiscard]] SegmentId id_of(Sequence base) const { return record_.file_of(base); }
   void tell(Weight weight, const std::string& file, std::string text) {
     check_.found({weight, file, std::nullopt, std::move(text)});
   }
@@ -161,8 +157,7 @@ Result<void> ChannelWalk::choose_segments(std::vector<SegmentId> found) {
   }
   record_ = std::move(stored->record);
   for (const SegmentId& id : found) {
-    const CompactedSegment* holder = record_.holder(id.base);
-    if (holder != nullptr ? holder->id == id : id.generation == 0) {
+    if (record_.counts(id)) {
       bases_.push_back(id.base);
     } else {
       tell(Weight::kNote, path(segment_name(id)),

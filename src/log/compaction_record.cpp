@@ -99,6 +99,16 @@ const CompactedSegment* CompactionRecord::find(Sequence base) const noexcept {
   return segment != nullptr && segment->id.base == base ? segment : nullptr;
 }
 
+bool CompactionRecord::counts(const SegmentId& id) const noexcept {
+  const CompactedSegment* listed = holder(id.base);
+  return listed != nullptr ? listed->id == id : id.generation == 0;
+}
+
+SegmentId CompactionRecord::file_of(Sequence base) const noexcept {
+  const CompactedSegment* listed = find(base);
+  return listed != nullptr ? listed->id : SegmentId{base, 0};
+}
+
 Buffer encode_compaction(const CompactionRecord& record) {
   Buffer file = encode_one(record);
   const Buffer copy = file;

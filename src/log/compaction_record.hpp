@@ -43,6 +43,11 @@ struct CompactionRecord {
   [[nodiscard]] const CompactedSegment* find(Sequence base) const noexcept;
   /// The one that holds `sequence`.
   [[nodiscard]] const CompactedSegment* holder(Sequence sequence) const noexcept;
+  /// Whether a file with this name is part of the log: what is listed, and what nothing listed took
+  /// the place of.
+  [[nodiscard]] bool counts(const SegmentId& id) const noexcept;
+  /// The file of the segment that begins there.
+  [[nodiscard]] SegmentId file_of(Sequence base) const noexcept;
 };
 
 [[nodiscard]] Buffer encode_compaction(const CompactionRecord& record);

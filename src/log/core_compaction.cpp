@@ -23,9 +23,7 @@ Result<const CompactionRecord*> Core::compaction_record() {
   const CompactionRecord& record = stored->record;
   const bool complete = shared_.with([&](Shared& shared) {
     return std::ranges::all_of(shared.files, [&](const std::shared_ptr<SegmentFile>& segment) {
-      if (segment->generation == 0) return true;
-      const CompactedSegment* listed = record.find(segment->base);
-      return listed != nullptr && listed->id == segment->id();
+      return segment->generation == 0 || record.file_of(segment->base) == segment->id();
     });
   });
   if (!complete) {

@@ -152,9 +152,7 @@ Result<std::vector<Sequence>> Recovery::list_segments() {
   }
   std::vector<Sequence> bases;
   for (const SegmentId& id : found) {
-    // Of what compaction has listed that counts, and nothing that it took the place of.
-    const CompactedSegment* holder = record_.holder(id.base);
-    if (holder != nullptr ? holder->id == id : id.generation == 0) {
+    if (record_.counts(id)) {
       bases.push_back(id.base);
       live_.push_back(id);
     } else {

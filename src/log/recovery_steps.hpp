@@ -66,11 +66,7 @@ class Recovery {
   Result<void> rewrite_channel(std::string why);
   Segment& add_segment(Sequence base);
   [[nodiscard]] const SegmentLayout* known(Sequence base) const;
-  /// The file that counts.
-  [[nodiscard]] SegmentId id_of(Sequence base) const {
-    const CompactedSegment* compacted = record_.find(base);
-    return compacted != nullptr ? compacted->id : SegmentId{base, 0};
-  }
+  [[nodiscard]] SegmentId id_of(Sequence base) const { return record_.file_of(base); }
   [[nodiscard]] std::string name_of(Sequence base) const {
     return "'" + core_.path(segment_name(id_of(base))) + "'";
   }
