@@ -214,11 +214,6 @@ class SystemFileSystem final : public FileSystem {
   }
 };
 
-std::string directory_of(const std::string& path) {
-  const auto slash = path.rfind('/');
-  return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
-}
-
 }  // namespace
 
 std::unique_ptr<FileSystem> make_system_file_system() {
@@ -241,16 +236,23 @@ Result<Buffer> read_file(FileSystem& files, const std::string& path, std::uint64
   return content;
 }
 
+Result<void> write_file(FileSystem& files, const std::string& path, Bytes content, bool sync) {
+  auto file = files.open(path, OpenMode::kCreate);
+  if (!file) return std::unexpected(std::move(file.error()));
+  if (auto done = (*file)->truncate(0); !done) return done;
+  const std::array<Bytes, 1> pieces{content};
+  if (auto done = (*file)->write_at(0, pieces); !done) return done;
+  return sync ? (*file)->sync() : Result<void>{};
+}
+
+std::string directory_of(const std::string& path) {
+  const auto slash = path.rfind('/');
+  return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+}
+
 Result<void> replace_file(FileSystem& files, const std::string& path, Bytes content) {
   const std::string temporary = path + ".tmp";
-  {
-    auto file = files.open(temporary, OpenMode::kCreate);
-    if (!file) return std::unexpected(file.error());
-    if (auto done = (*file)->truncate(0); !done) return done;
-    const std::array<Bytes, 1> pieces{content};
-    if (auto done = (*file)->write_at(0, pieces); !done) return done;
-    if (auto done = (*file)->sync(); !done) return done;
-  }
+  if (auto done = write_file(files, temporary, content, true); !done) return done;
   if (auto done = files.rename(temporary, path); !done) return done;
   return files.sync_directory(directory_of(path));
 }

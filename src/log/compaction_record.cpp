@@ -3,7 +3,6 @@
 #include "blob.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <utility>
 
@@ -145,18 +144,9 @@ WrittenCompaction write_compaction(FileSystem& files, const std::string& directo
                                    const CompactionRecord& record) {
   const std::string path = directory + "/" + std::string(kCompactionFile);
   const std::string fresh = path + ".tmp";
-  const auto written = [&]() -> Result<void> {
-    auto file = files.open(fresh, OpenMode::kCreate);
-    if (!file) return std::unexpected(std::move(file.error()));
-    if (auto done = (*file)->truncate(0); !done) return done;
-    const Buffer bytes = encode_compaction(record);
-    const std::array pieces{Bytes(bytes)};
-    if (auto done = (*file)->write_at(0, pieces); !done) return done;
-    return (*file)->sync();
-  }();
-  if (!written) {
+  if (auto done = write_file(files, fresh, encode_compaction(record), true); !done) {
     (void)files.remove(fresh);
-    return {written, false};
+    return {std::move(done), false};
   }
   if (auto done = files.rename(fresh, path); !done) return {std::move(done), false};
   return {files.sync_directory(directory), true};

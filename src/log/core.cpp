@@ -6,7 +6,6 @@
 #include "kanal/base/logging.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <utility>
 
@@ -344,13 +343,10 @@ Result<void> Core::load_pages(const std::shared_ptr<SegmentFile>& file, std::uin
 Result<void> Core::load_index(const std::shared_ptr<SegmentFile>& file, std::uint64_t end) {
   const std::string index_path = path(index_name(file->id()));
   auto index = std::make_shared<Index>();
-  Result<IndexFile> stored = storage_error("there is none");
-  if (auto bytes = read_file(store().files, index_path, kMaxIndexFile)) {
-    stored = decode_index(*bytes);
-    if (!stored) {
-      logger("log").warn("An index file is damaged and is made again. file=\"{}\" why=\"{}\"",
-                         index_path, stored.error().detail);
-    }
+  auto stored = read_index(store().files, index_path);
+  if (!stored && stored.error().os_error == 0) {
+    logger("log").warn("An index file is damaged and is made again. file=\"{}\" why=\"{}\"",
+                       index_path, stored.error().detail);
   }
   if (stored && stored->base == file->base && stored->size == end) {
     *index = std::move(stored->blocks);
@@ -394,18 +390,14 @@ std::string unique_name(StoreContext& context, const ChannelId& id) {
          std::to_string(context.clock.wall().value()) + "~" + std::to_string(context.set_aside++);
 }
 
+Result<IndexFile> read_index(FileSystem& files, const std::string& path) {
+  const auto bytes = read_file(files, path, kMaxIndexFile);
+  return bytes ? decode_index(*bytes) : std::unexpected(bytes.error());
+}
+
 void write_index(FileSystem& files, const std::string& path, const IndexFile& index, bool sync) {
-  const auto written = [&]() -> Result<void> {
-    auto file = files.open(path, OpenMode::kCreate);
-    if (!file) return std::unexpected(std::move(file.error()));
-    if (auto done = (*file)->truncate(0); !done) return done;
-    const Buffer bytes = encode_index(index);
-    const std::array pieces{Bytes(bytes)};
-    if (auto done = (*file)->write_at(0, pieces); !done) return done;
-    return sync ? (*file)->sync() : Result<void>{};
-  }();
-  if (!written) {
-    logger("log").warn("Could not write an index file. why=\"{}\"", written.error().detail);
+  if (auto done = write_file(files, path, encode_index(index), sync); !done) {
+    logger("log").warn("Could not write an index file. why=\"{}\"", done.error().detail);
   }
 }
 

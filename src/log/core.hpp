@@ -221,6 +221,8 @@ class Core : public std::enable_shared_from_this<Core> {
 /// A name nothing else in .removed or .stray has; short, whatever the topic's name.
 [[nodiscard]] std::string unique_name(StoreContext& context, const ChannelId& id);
 
+/// A segment's index file; an error where there is none, or it is damaged.
+[[nodiscard]] Result<IndexFile> read_index(FileSystem& files, const std::string& path);
 /// Writes a segment's index file; losing it costs a rebuild, so that errors are only logged.
 void write_index(FileSystem& files, const std::string& path, const IndexFile& index, bool sync);
 

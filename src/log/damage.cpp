@@ -39,10 +39,6 @@ Result<void> copy_bytes(FileSystem& files, const File& source, std::uint64_t fro
   return (*target)->sync();
 }
 
-std::string directory_of(const std::string& path) {
-  return path.substr(0, path.rfind('/'));
-}
-
 }  // namespace
 
 Result<void> void_checkpoints(FileSystem& files, const std::string& directory, LeaderEpoch before) {

@@ -404,18 +404,15 @@ Result<bool> Recovery::judge_tail(Segment& segment, File& file, std::uint64_t si
 
 /// Whether all of it had been synced after the roll.
 bool Recovery::was_sealed(const Segment& segment) {
-  const auto bytes = read_file(files_, core_.path(index_name(segment.base())), 64 << 20);
-  if (!bytes) return false;
-  const auto index = decode_index(*bytes);
+  const auto index = read_index(files_, core_.path(index_name(segment.base())));
   return index && index->sealed && index->base == segment.base();
 }
 
 /// The last segment's index file, where there is one, may cover records that a power cut took.
 void Recovery::drop_stale_index(const Segment& segment) {
   const std::string path = core_.path(index_name(segment.base()));
-  const auto bytes = read_file(files_, path, 64 << 20);
-  if (!bytes) return;
-  const auto index = decode_index(*bytes);
+  const auto index = read_index(files_, path);
+  if (!index && index.error().os_error != 0) return;
   const SegmentLayout* vouched = known(segment.base());
   if (index && vouched != nullptr && index->size == vouched->size && index->end == vouched->end)
     return;
@@ -424,13 +421,10 @@ void Recovery::drop_stale_index(const Segment& segment) {
 
 /// A complete segment without a sound index file, or not known to be synced.
 void Recovery::keep_index(const Segment& segment) {
-  const auto bytes = read_file(files_, core_.path(index_name(segment.base())), 64 << 20);
-  if (bytes) {
-    const auto stored = decode_index(*bytes);
-    if (stored && stored->sealed && stored->base == segment.base() && stored->end == segment.end &&
-        stored->size == segment.size) {
-      return;
-    }
+  const auto stored = read_index(files_, core_.path(index_name(segment.base())));
+  if (stored && stored->sealed && stored->base == segment.base() && stored->end == segment.end &&
+      stored->size == segment.size) {
+    return;
   }
   core_.add_seal({segment.file,
                   {segment.base(),

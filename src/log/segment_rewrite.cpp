@@ -16,7 +16,6 @@ namespace {
 constexpr std::size_t kWrite = 256 << 10;
 constexpr std::uint64_t kCopy = 1 << 20;
 constexpr std::uint64_t kSync = 32 << 20;
-constexpr std::uint64_t kIndexFile = 64 << 20;
 constexpr std::uint64_t kLargestSegment = std::numeric_limits<std::int32_t>::max();
 
 }  // namespace
@@ -68,11 +67,10 @@ Result<void> SegmentRewrite::open(std::size_t source, Sequence from) {
 /// Where to look for the batch that holds `from`: with a sound index not from the first byte on.
 std::uint64_t SegmentRewrite::indexed_position(Sequence from) const {
   const Source& source = sources_[source_];
-  const auto bytes = core_->in_turn([&]() -> Result<Buffer> {
+  const auto index = core_->in_turn([&]() -> Result<IndexFile> {
     if (auto ready = core_->usable(); !ready) return std::unexpected(std::move(ready.error()));
-    return read_file(core_->store().files, core_->path(index_name(source.file->id())), kIndexFile);
+    return read_index(core_->store().files, core_->path(index_name(source.file->id())));
   });
-  const auto index = bytes ? decode_index(*bytes) : std::unexpected(bytes.error());
   if (!index || index->base != source.file->base || index->size != source.size) return 0;
   const Block* block =
       block_of(index->blocks, static_cast<std::uint32_t>(from - source.file->base));

@@ -75,6 +75,11 @@ class FileSystem {
 /// is an error.
 [[nodiscard]] Result<Buffer> read_file(FileSystem& files, const std::string& path,
                                        std::uint64_t limit);
+/// The file has this content and no other; `sync`: durably, but for a new name.
+[[nodiscard]] Result<void> write_file(FileSystem& files, const std::string& path, Bytes content,
+                                      bool sync);
+/// The directory that `path` has its last name in.
+[[nodiscard]] std::string directory_of(const std::string& path);
 /// Write to `path`.tmp, sync, rename over `path`, sync the directory: after a crash the old or the
 /// new content.
 [[nodiscard]] Result<void> replace_file(FileSystem& files, const std::string& path, Bytes content);
