@@ -3,7 +3,6 @@
 #include "segment.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 namespace kanal::log {
@@ -100,7 +99,7 @@ class SegmentWalk {
  private:
   /// What is wrong with the batch at `at_`, or nothing.
   Result<std::string> step();
-  std::string refuse(const records::BatchHeader& header, Bytes batch);
+  std::string wrong_with(const records::BatchHeader& header, Bytes batch);
   [[nodiscard]] std::optional<LeaderEpoch> vouched_epoch(Offset offset) const;
   Result<bool> skip(const std::string& damage);
   void count(const records::BatchHeader& header);
@@ -162,7 +161,7 @@ Result<std::string> SegmentWalk::step() {
   if (header->size() > found_.size - at_) return std::string("the file ends inside a batch");
   const auto batch = reader_->bytes(at_, header->size());
   if (!batch) return std::unexpected(batch.error());
-  if (std::string why = refuse(*header, *batch); !why.empty()) return why;
+  if (std::string why = wrong_with(*header, *batch); !why.empty()) return why;
   if (check_.newest.value() >= 0 && header->leader_epoch > check_.newest) {
     check_.found({Weight::kDamage, segment_.path, at_,
                   "its leader epoch " + std::to_string(header->leader_epoch.value()) +
@@ -183,26 +182,18 @@ Result<std::string> SegmentWalk::step() {
   return std::string();
 }
 
-std::string SegmentWalk::refuse(const records::BatchHeader& header, Bytes batch) {
-  if (!records::verify_crc(batch)) return "its checksum does not match";
-  const Offset expected = to_offset(next_);
+std::string SegmentWalk::wrong_with(const records::BatchHeader& header, Bytes batch) {
+  Scanned before;
+  before.next = next_;
+  before.epoch = found_.epoch;
   const CompactedSegment* compacted = segment_.compacted;
-  if (compacted != nullptr && to_sequence(header.next_offset()) > compacted->end)
-    return "it reaches beyond its segment";
-  if (compacted != nullptr ? header.base_offset < expected : header.base_offset != expected) {
-    return "its base offset is " + std::to_string(header.base_offset.value()) + ", not " +
-           std::to_string(expected.value());
-  }
-  if (header.leader_epoch < found_.epoch) return "its leader epoch falls";
+  std::string why = refuse(header, batch, before,
+                           compacted != nullptr ? std::optional(compacted->end) : std::nullopt);
+  if (!why.empty()) return why;
   if (const auto epoch = vouched_epoch(header.base_offset);
       epoch && *epoch != header.leader_epoch) {
     return "its leader epoch is " + std::to_string(header.leader_epoch.value()) +
            ", a checkpoint has " + std::to_string(epoch->value());
-  }
-  if (header.last_offset_delta < 0 ||
-      header.base_offset.value() >
-          std::numeric_limits<std::int64_t>::max() - 2 - header.last_offset_delta) {
-    return "its last offset is out of range";
   }
   return {};
 }

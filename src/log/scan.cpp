@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <utility>
 
 namespace kanal::log {
 namespace {
@@ -18,13 +19,15 @@ std::optional<records::BatchHeader> plausible_header(Bytes bytes, std::uint64_t 
   return *header;
 }
 
-/// Why the batch does not count behind what was found, or nothing.
-std::string_view refuse(const records::BatchHeader& header, Bytes batch, const Scanned& found,
-                        std::optional<Sequence> gaps_below) {
+}  // namespace
+
+std::string refuse(const records::BatchHeader& header, Bytes batch, const Scanned& found,
+                   std::optional<Sequence> gaps_below) {
   if (!records::verify_crc(batch)) return "its checksum does not match";
   const Offset expected = to_offset(found.next);
   if (gaps_below ? header.base_offset < expected : header.base_offset != expected) {
-    return "its base offset is not the expected one";
+    return "its base offset is " + std::to_string(header.base_offset.value()) + ", not " +
+           std::to_string(expected.value());
   }
   if (header.leader_epoch < found.epoch) return "its leader epoch falls";
   if (header.last_offset_delta < 0 ||
@@ -37,8 +40,6 @@ std::string_view refuse(const records::BatchHeader& header, Bytes batch, const S
   }
   return {};
 }
-
-}  // namespace
 
 Result<Bytes> BatchReader::bytes(std::uint64_t position, std::uint64_t size) {
   size = std::min(size, end_ - std::min(position, end_));
@@ -76,8 +77,8 @@ Result<Scanned> scan(const File& file, std::uint64_t end, const ScanFrom& from,
     }
     const auto batch = reader.bytes(found.valid_end, header->size());
     if (!batch) return std::unexpected(batch.error());
-    if (const auto why = refuse(*header, *batch, found, options.gaps_below); !why.empty()) {
-      found.stopped = why;
+    if (auto why = refuse(*header, *batch, found, options.gaps_below); !why.empty()) {
+      found.stopped = std::move(why);
       break;
     }
     if (options.index != nullptr) {

@@ -52,6 +52,9 @@ struct ScanOptions {
   /// Compacted: batches may be missing between those that are there; all are below this.
   std::optional<Sequence> gaps_below = std::nullopt;
 };
+/// Why the batch does not count behind what was found, or nothing.
+[[nodiscard]] std::string refuse(const records::BatchHeader& header, Bytes batch,
+                                 const Scanned& found, std::optional<Sequence> gaps_below);
 /// All good batches of [from.position, end).
 Result<Scanned> scan(const File& file, std::uint64_t end, const ScanFrom& from,
                      const ScanOptions& options);
