@@ -204,13 +204,17 @@ class Load(threading.Thread):
 
     def load(self, connection):
         under_way, due = [], time.monotonic()
+        burst = max(1, round(self.rate / 200))  # of each 5 ms: one sleep a request would be the limit
+        while self.rate and not self.stopped.is_set():
+            time.sleep(max(0.0, due - time.monotonic()))
+            connection.sendall(self.frame * burst)
+            for _ in range(burst):
+                raw_log.check(connection, self.topic)
+                now = time.monotonic()
+                self.answers.append((now, now - due))
+            due += burst / self.rate
         while not self.stopped.is_set():
-            if self.rate:
-                time.sleep(max(0.0, due - time.monotonic()))
-                under_way.append(due)
-                due += 1 / self.rate
-            else:
-                under_way.append(time.monotonic())
+            under_way.append(time.monotonic())
             connection.sendall(self.frame)
             if len(under_way) >= self.window:
                 raw_log.check(connection, self.topic)
@@ -240,7 +244,7 @@ def plain_run(broker, options, name, rate, watched=None):
     with connect(broker) as connection:
         make_topic(connection, name, 1, configs)
         os.sync()
-        load = Load(broker, name, raw_log.plain_batch(options.batch), 1 if rate else 16, rate)
+        load = Load(broker, name, raw_log.plain_batch(options.batch), rate=rate)
         limit, room = options.plain_gb * 1e9, shutil.disk_usage(OUT).free - MARGIN
         begin, busy, cpu = time.monotonic(), machine_busy(), cpu_seconds(broker.pid)
         load.start()
