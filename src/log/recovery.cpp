@@ -182,21 +182,12 @@ Result<void> Recovery::read_compaction_record(bool any_compacted) {
   return write_compaction(files_, core_.directory(), record_).done;
 }
 
-/// Once the log is sound without them; where damage is cut, first: once that is done, no start
-/// would know of it any more.
+/// Once the log is sound without them.
 Result<void> Recovery::remove_unlisted() {
-  const bool keep = result_.report.damage_cut;  // they may hold what was lost
-  const std::vector<SegmentId> unlisted = std::exchange(unlisted_, {});
-  for (const SegmentId& id : unlisted) {
-    if (keep) {
-      const auto aside = name_aside(files_, core_.path(segment_name(id)));
-      if (!aside) return std::unexpected(aside.error());
-      if (auto done = files_.rename(core_.path(segment_name(id)), *aside); !done) return done;
-      continue;
-    }
+  for (const SegmentId& id : std::exchange(unlisted_, {})) {
     if (auto done = remove_segment(id); !done) return done;
   }
-  return keep && !unlisted.empty() ? files_.sync_directory(core_.directory()) : Result<void>{};
+  return {};
 }
 
 /// Files that a trim before the stop had dropped but not removed yet.

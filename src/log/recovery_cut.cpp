@@ -21,6 +21,18 @@ Result<void> Recovery::cut(Segment& segment, File& file, std::uint64_t size,
   return {};
 }
 
+/// Before the log loses anything: they may hold it, and no later start would know of that.
+Result<void> Recovery::keep_unlisted() {
+  if (unlisted_.empty()) return {};
+  for (const SegmentId& id : std::exchange(unlisted_, {})) {
+    const std::string path = core_.path(segment_name(id));
+    const auto aside = name_aside(files_, path);
+    if (!aside) return std::unexpected(aside.error());
+    if (auto done = files_.rename(path, *aside); !done) return done;
+  }
+  return files_.sync_directory(core_.directory());
+}
+
 /// Segments behind the place where a power cut left the log: kept under another name, not part of
 /// it any more.
 Result<void> Recovery::set_aside(const std::vector<Sequence>& bases, std::size_t from) {
@@ -29,6 +41,7 @@ Result<void> Recovery::set_aside(const std::vector<Sequence>& bases, std::size_t
     return damaged(bases[from - 1], result_.state.segments.back().size,
                    "it ends too soon, and what lay behind it was compacted");
   }
+  if (auto done = keep_unlisted(); !done) return done;
   for (std::size_t i = bases.size(); i-- > from;) {  // the last first: the log never has a hole
     const std::string name = segment_name(id_of(bases[i]));
     if (auto file = files_.open(core_.path(name), OpenMode::kRead)) {
@@ -53,7 +66,7 @@ Result<void> Recovery::go_on_from(Sequence start, std::string why) {
   LogState& state = result_.state;
   state.start = state.end = start;
   report_loss(std::move(why));
-  if (auto done = remove_unlisted(); !done) return done;
+  if (auto done = keep_unlisted(); !done) return done;
   return rewrite_channel("The log starts at offset " + std::to_string(to_offset(start).value()) +
                          " now.");
 }
@@ -62,7 +75,7 @@ Result<void> Recovery::go_on_from(Sequence start, std::string why) {
 Result<void> Recovery::cut_damage(const std::vector<Sequence>& bases, const Error& damage) {
   LogState& state = result_.state;
   report_loss(damage.detail.substr(0, damage.detail.find(kWhatToDo)));
-  if (auto done = remove_unlisted(); !done) return done;
+  if (auto done = keep_unlisted(); !done) return done;
   for (const Segment& segment : state.segments) core_.drop_file(segment.file);
   state.segments.clear();
   state.end = state.start;

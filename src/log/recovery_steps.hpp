@@ -63,6 +63,7 @@ class Recovery {
   Result<void> secure_start();
   Result<void> remove_segment(SegmentId id);
   Result<void> remove_unlisted();
+  Result<void> keep_unlisted();
   Result<void> rewrite_channel(std::string why);
   Segment& add_segment(Sequence base);
   [[nodiscard]] const SegmentLayout* known(Sequence base) const;

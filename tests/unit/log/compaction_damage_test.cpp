@@ -143,6 +143,36 @@ TEST_F(CompactionDamage, WithoutTheFileThatListsThemCompactedSegmentsAreKeptBesi
   }
 }
 
+TEST_F(CompactionDamage, CompactedSegmentsThatNothingListsAreKeptWhereTheLogEndsBeforeThem) {
+  // A segment of which nothing went is in front of them, and its index is lost as well.
+  World other;
+  other.options.segment_bytes = 400;
+  auto partition = other.open();
+  for (int i = 0; i < 20; ++i) {
+    put(other, *partition, "k" + std::to_string(i < 5 ? i : 10 + i % 2), std::string(60, 'v'));
+  }
+  ASSERT_TRUE(pass(other, *partition));
+  ASSERT_TRUE(partition->log().sync());
+  partition.reset();
+  std::map<std::string, Buffer> compacted;
+  const auto listed = decode_compaction(*other.disk.content(other.path("compaction"))).value();
+  for (const CompactedSegment& segment : listed.segments) {
+    const std::string path = other.path(segment_name(segment.id));
+    compacted[path] = *other.disk.content(path);
+  }
+  ASSERT_FALSE(compacted.empty());
+  ASSERT_TRUE(other.disk.content(other.path(segment_name(Sequence(1)))));
+  other.disk.erase(other.path("compaction"));
+  other.disk.erase(other.path("checkpoint"));
+  other.disk.erase(other.path(index_name(Sequence(1))));
+  other.kill();
+  (void)other.try_open();
+  for (const auto& [path, bytes] : compacted) {
+    const auto there = other.disk.content(path), aside = other.disk.content(path + ".cut");
+    EXPECT_TRUE(there == bytes || aside == bytes) << path;
+  }
+}
+
 TEST_F(CompactionDamage, AnOldFileOfASwapUnderwayIsKeptBesideTheLog) {
   const CompactedSegment& damaged = record.segments[1];
   const std::string path = world.path(segment_name(damaged.id));
