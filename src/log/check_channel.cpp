@@ -356,7 +356,7 @@ std::optional<IndexFile> ChannelWalk::read_index(Sequence base, bool tells) {
   const std::string file = path(index_name(id_of(base)));
   const auto bytes = read_file(files_, file, kMaxSmallFile);
   if (!bytes) {
-    tell(Weight::kRepairable, file, "it cannot be read: " + bytes.error().detail);
+    if (tells) tell(Weight::kRepairable, file, "it cannot be read: " + bytes.error().detail);
     return std::nullopt;
   }
   auto index = decode_index(*bytes);

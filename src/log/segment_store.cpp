@@ -11,6 +11,7 @@
 #include "kanal/base/check.hpp"
 #include "kanal/base/logging.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <optional>
@@ -23,6 +24,7 @@ namespace {
 
 constexpr std::size_t kSyncEach = 32;    // dirty channels; more are synced by one call for all
 constexpr std::size_t kUnlinkEach = 16;  // files a call of tidy() removes
+constexpr std::uint64_t kSmallestHalf = 4 * kJournalBlock;  // the header, and room for an entry
 constexpr std::uint64_t kMaxCleanFile = std::uint64_t{4} << 30;
 
 using SavedChannels = std::unordered_map<std::string, SavedChannel>;
@@ -35,7 +37,8 @@ class SegmentStore final : public LogStore {
                                                 options.max_open_files)) {
     context_->journal = std::make_shared<Journal>(
         Journal::Base{files, helpers, clock},
-        Journal::Options{options.directory, whole_blocks(options.journal_bytes / 2),
+        Journal::Options{options.directory,
+                         std::max(whole_blocks(options.journal_bytes / 2), kSmallestHalf),
                          options.journal_id});
     context_->cut_damage = options.cut_damage;
   }

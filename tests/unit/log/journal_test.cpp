@@ -250,6 +250,23 @@ TEST(Journal, OneOrTwoLogsAreSyncedForThemselves) {
   EXPECT_EQ(world.disk.take_count(Disk::kSync), 2U);
 }
 
+TEST(Journal, EvenTheSmallestServesMany) {
+  for (const std::uint64_t bytes : {std::uint64_t{0}, std::uint64_t{2}, 4 * kJournalBlock}) {
+    World world;
+    world.journal_bytes = bytes;
+    world.kill();
+    Logs logs(world);
+    logs.warm_up();
+    for (int i = 0; i < 5; ++i) {
+      logs.append();
+      ASSERT_EQ(logs.sync(), logs.all.size());
+    }
+    logs.power_cut();
+    logs.open();
+    EXPECT_EQ(logs.sizes(), Sizes(kMany, 6));
+  }
+}
+
 TEST(Journal, ASyncWithNothingNewCostsNothing) {
   World world;
   Logs logs(world);
