@@ -72,7 +72,7 @@ Result<void> Broker::State::open_logs(log::CommitSink& sink, StartReport& report
                                                            [this] { return configs->config(); },
                                                            [this] { return room.refuses(); }});
   compactor = std::make_unique<Compactor>(Compactor::Stage{
-      base.helpers, base.clock, base.random, [this] { return catalog->topics(); },
+      at_ease(), base.clock, base.random, [this] { return catalog->topics(); },
       [this] { return configs->config(); }, [this] { return room.refuses(); }});
   configs->listen([this](const ConfigDriver::Config& next) {
     acks_after_sync = coordinator::make_topic_config(*next, {}).flush_messages == 1;

@@ -65,6 +65,9 @@ struct Broker::State {
   [[nodiscard]] Executor& syncs() const noexcept {
     return base.syncs != nullptr ? *base.syncs : base.helpers;
   }
+  [[nodiscard]] Executor& at_ease() const noexcept {
+    return base.at_ease != nullptr ? *base.at_ease : base.helpers;
+  }
   [[nodiscard]] log::SegmentStoreOptions with_journal(log::SegmentStoreOptions segments) const;
   /// Once the store of the logs is made.
   void start_syncs(log::CommitSink& sink);

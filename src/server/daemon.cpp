@@ -94,11 +94,17 @@ Daemon::Daemon(const Config& config)
       files_(make_system_file_system()),
       helpers_(config.helper_threads),
       syncs_(1),
+      at_ease_(config.helper_threads, HelperPool::Pace::kAtEase),
       request_memory_(resolved_request_memory(config)) {}
 
 Daemon::~Daemon() {
   for (const auto& io : io_) io->stop();
   threads_.clear();
+  stop_helpers();
+}
+
+void Daemon::stop_helpers() {
+  at_ease_.stop();
   syncs_.stop();
   helpers_.stop();
 }
@@ -150,7 +156,7 @@ Result<void> Daemon::start_broker(broker::StartReport& report, std::size_t log_f
                                 .cut_damaged_logs = config_.cut_damaged_logs,
                                 .reserve_bytes = config_.reserve_bytes};
   const broker::Foundations foundations{*files_, helpers_, clock_, random_,
-                                        reserved::open_rocks_store, &syncs_};
+                                        reserved::open_rocks_store, &syncs_, &at_ease_};
   auto broker = broker::Broker::start(foundations, options, report);
   if (!broker) return std::unexpected(broker.error());
   broker_ = std::move(*broker);
@@ -260,8 +266,7 @@ Result<void> Daemon::stop() {
   if (!connections_end_by(begin)) ::_exit(stopped ? 0 : 1);
   for (const auto& io : io_) io->stop();
   threads_.clear();
-  syncs_.stop();
-  helpers_.stop();
+  stop_helpers();
   return stopped;
 }
 

@@ -47,6 +47,7 @@ class Daemon {
   void tick_later();
   /// Whether all connections are gone by then.
   bool connections_end_by(Time deadline);
+  void stop_helpers();
   void on_every_group(void (ConnectionGroup::*action)());
 
   const Config& config_;
@@ -55,6 +56,7 @@ class Daemon {
   std::unique_ptr<FileSystem> files_;
   HelperPool helpers_;
   HelperPool syncs_;  // what acknowledgements wait for, and nothing else
+  HelperPool at_ease_;
   LogBudget refusals_{10};
   RequestMemory request_memory_;
   std::vector<std::unique_ptr<broker::IoThread>> io_;

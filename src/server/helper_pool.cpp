@@ -1,14 +1,27 @@
 #include "helper_pool.hpp"
 
 #include <pthread.h>
+#include <unistd.h>
+
+#include "kanal/base/logging.hpp"
+
+#include <cerrno>
+#include <string>
 
 namespace kanal::server {
 
-HelperPool::HelperPool(std::size_t threads) {
+HelperPool::HelperPool(std::size_t threads, Pace pace) {
+  constexpr int kAtEase = 10;
+  const std::string name = pace == Pace::kAtEase ? "kanal-ease-" : "kanal-help-";
   for (std::size_t i = 0; i < threads; ++i) {
-    threads_.emplace_back([this] { run(); });
-    ::pthread_setname_np(threads_.back().native_handle(),
-                         ("kanal-help-" + std::to_string(i)).c_str());
+    threads_.emplace_back([this, pace] {
+      // Linux has a priority for each thread.
+      errno = 0;
+      if (pace == Pace::kAtEase && ::nice(kAtEase) == -1 && errno != 0)
+        logger("server").warn("A thread keeps its priority. errno={}", errno);
+      run();
+    });
+    ::pthread_setname_np(threads_.back().native_handle(), (name + std::to_string(i)).c_str());
   }
 }
 

@@ -1,6 +1,6 @@
 // Threads for work that may block (sync, cold reads, unlink), behind the Executor seam. post() from
 // any thread; work runs once, in the order posted where one thread is free. stop() lets what was
-// posted finish and joins.
+// posted finish and joins. Threads at ease (nice 10) take what time the others leave, and a little.
 #pragma once
 
 #include "kanal/base/executor.hpp"
@@ -16,7 +16,8 @@ namespace kanal::server {
 
 class HelperPool final : public Executor {
  public:
-  explicit HelperPool(std::size_t threads);
+  enum class Pace { kNormal, kAtEase };
+  explicit HelperPool(std::size_t threads, Pace pace = Pace::kNormal);
   ~HelperPool() override;
   void post(std::move_only_function<void()> work) override;
   void stop();

@@ -35,6 +35,8 @@ struct Foundations {
       reserved::open_rocks_store;
   /// For the syncs that acknowledgements wait for; where there is none, the helpers do them.
   Executor* syncs = nullptr;
+  /// For compaction, which has time; where there is none, the helpers do it.
+  Executor* at_ease = nullptr;
 };
 struct BrokerOptions {
   std::string data_dir;

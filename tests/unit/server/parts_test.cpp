@@ -1,7 +1,10 @@
 // The server's small parts: frames, request memory, buffers, connection limits, the log budget,
 // helper threads.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <set>
 
@@ -149,6 +152,18 @@ TEST(HelperPool, RunsAllThatWasPostedBeforeItStops) {
   for (int i = 0; i < 1'000; ++i) pool.post([&] { ++done; });
   pool.stop();
   EXPECT_EQ(done.load(), 1'000);
+}
+
+TEST(HelperPool, ThreadsAtEaseLeaveTheProcessorToOthers) {
+  const auto niceness = [](HelperPool::Pace pace) {
+    int found = -1;
+    HelperPool pool(1, pace);
+    pool.post([&] { found = ::getpriority(PRIO_PROCESS, static_cast<id_t>(::gettid())); });
+    pool.stop();
+    return found;
+  };
+  const int usual = niceness(HelperPool::Pace::kNormal);
+  EXPECT_EQ(niceness(HelperPool::Pace::kAtEase), std::min(usual + 10, 19));
 }
 
 TEST(SystemSeams, TheClockCountsOnAndRandomNumbersDiffer) {
