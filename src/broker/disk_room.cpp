@@ -49,6 +49,11 @@ DiskRoom::Size DiskRoom::size_on(const DiskSpace& space) const noexcept {
   return size;
 }
 
+std::uint64_t DiskRoom::wanted(const Size& size) const noexcept {
+  return has_ > 0 ? size.low + size.reserve - std::min(has_, size.reserve)
+                  : size.reserve + size.spare;
+}
+
 void DiskRoom::prepare() {
   const std::lock_guard hold(mutex_);
   if (stage_.reserve == 0) {
@@ -63,7 +68,9 @@ void DiskRoom::prepare() {
   }
   const auto space = stage_.files.space(stage_.directory);
   if (!space || space->total_bytes == 0) return;
-  if (space->usable_bytes < size_on(*space).low) give_up_locked(stage_.clock.now());
+  // By the same rule as later: after a kill with the reserve given up, what is left of the disk is
+  // not for the records that come before the first look.
+  if (space->usable_bytes < wanted(size_on(*space))) give_up_locked(stage_.clock.now());
 }
 
 void DiskRoom::tick() {
@@ -89,9 +96,7 @@ void DiskRoom::look_locked() {
     return;
   }
   if (given_up_ && now < not_before_) return;
-  const std::uint64_t wanted =
-      has_ > 0 ? size.low + size.reserve - std::min(has_, size.reserve) : size.reserve + size.spare;
-  if (told && space->usable_bytes < wanted) return give_up_locked(now);
+  if (told && space->usable_bytes < wanted(size)) return give_up_locked(now);
   make_locked(size, now);
 }
 

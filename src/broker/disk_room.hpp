@@ -56,6 +56,8 @@ class DiskRoom {
   };
   [[nodiscard]] std::string path() const { return stage_.directory + "/reserve"; }
   [[nodiscard]] Size size_on(const DiskSpace& space) const noexcept;
+  /// What has to be free for a reserve.
+  [[nodiscard]] std::uint64_t wanted(const Size& size) const noexcept;
   void look();
   void look_locked();
   void give_up_locked(Time now);

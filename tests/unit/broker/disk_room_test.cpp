@@ -163,6 +163,17 @@ TEST_F(DiskRoomTest, StartsOnAFullDiskAfterAKill) {
   EXPECT_EQ(reserve_bytes(), kReserve);
 }
 
+TEST_F(DiskRoomTest, WhatAGivenUpReserveLeftIsNotForRecordsAfterAKill) {
+  others_leave(0);
+  EXPECT_FALSE(append("t"));
+  EXPECT_EQ(reserve_bytes(), 0);
+  kill();
+  EXPECT_FALSE(append("t")) << "nobody has looked yet";
+  others_go();
+  pass(2s);
+  EXPECT_TRUE(append("t"));
+}
+
 // The store meets the full disk, not a log.
 TEST_F(DiskRoomTest, ATopicIsMadeWithWhatTheReserveGives) {
   store.fail_write(1, MemoryStore::Failure::kDiskFull);
