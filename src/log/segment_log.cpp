@@ -132,9 +132,16 @@ Result<void> SegmentLog::roll(Sequence base) {
     if (auto done = make_directory(); !done) return done;
   }
   auto file = core_->make_file(base);
-  if (auto opened = core_->open(*file, OpenMode::kCreate); !opened) {
+  auto opened = core_->open(*file, OpenMode::kCreate);
+  auto size = opened ? (*opened)->size() : std::unexpected(opened.error());
+  if (size && *size > 0) {  // somebody put it there since the log was opened
+    size = storage_error("'" + core_->path(segment_name(file->id())) +
+                         "' is in the way: it holds records that the log does not know. Restart, "
+                         "so that they are read, or move the file away.");
+  }
+  if (!size) {
     core_->drop_file(file);
-    return std::unexpected(std::move(opened.error()));
+    return std::unexpected(std::move(size.error()));
   }
   core_->names_dirty = true;
   if (!segments_.empty() && segments_.back().size > 0) {

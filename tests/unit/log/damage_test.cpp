@@ -213,6 +213,22 @@ TEST_F(Damage, AllSegmentsGoneTheOffsetsGoOn) {
   expect_goes_on(*partition, 6, 6);
 }
 
+TEST_F(Damage, AFileThatWasPutBackBehindTheLogsBackIsNotWrittenOver) {
+  fill(2);
+  const Buffer kept = content(kFirst);
+  world.disk.erase(world.path(kFirst));
+  auto partition = world.open();
+  world.disk.set_content(world.path(kFirst), kept);
+  const auto refused = world.append(*partition, {});
+  ASSERT_FALSE(refused);
+  EXPECT_TRUE(contains(refused.error().detail, "is in the way")) << refused.error().detail;
+  EXPECT_EQ(content(kFirst), kept);
+  partition.reset();
+  partition = world.open();
+  EXPECT_TRUE(world.append(*partition, {}));
+  EXPECT_EQ(partition->watermarks().high_watermark, Offset(3));
+}
+
 TEST_F(Damage, AMissingDirectoryIsNotForgottenByACleanStop) {
   fill(6);
   {
