@@ -2,8 +2,6 @@
 
 #include "kanal/records/batch.hpp"
 
-#include <algorithm>
-
 namespace kanal::log {
 namespace {
 

@@ -1,11 +1,9 @@
 #include "kanal/log/check.hpp"
 
-#include "blob.hpp"
 #include "channel_file.hpp"
 #include "check_channel.hpp"
 #include "check_overlay.hpp"
 #include "journal.hpp"
-#include "segment.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -9,7 +9,6 @@
 #include "kanal/log/check.hpp"
 #include "kanal/log/partition.hpp"
 
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>

@@ -1,9 +1,6 @@
 #include "kanal/log/compaction.hpp"
 
-#include "blob.hpp"
 #include "key_map.hpp"
-
-#include "kanal/base/check.hpp"
 
 #include <algorithm>
 #include <limits>

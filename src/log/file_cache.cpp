@@ -2,7 +2,6 @@
 
 #include <cerrno>
 #include <utility>
-#include <vector>
 
 namespace kanal::log {
 

@@ -6,7 +6,6 @@
 #include "kanal/records/batch.hpp"
 
 #include <algorithm>
-#include <utility>
 
 namespace kanal::log {
 namespace {

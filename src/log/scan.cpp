@@ -3,7 +3,6 @@
 #include "blob.hpp"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <utility>
 

@@ -10,7 +10,6 @@
 #include "kanal/records/batch.hpp"
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 

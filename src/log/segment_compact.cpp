@@ -4,7 +4,6 @@
 #include "segment_rewrite.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 namespace kanal::log {

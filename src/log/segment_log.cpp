@@ -4,7 +4,6 @@
 #include "scan.hpp"
 
 #include "kanal/base/check.hpp"
-#include "kanal/base/logging.hpp"
 
 #include <algorithm>
 #include <cerrno>

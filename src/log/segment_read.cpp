@@ -4,8 +4,6 @@
 
 #include "header_walk.hpp"
 
-#include "kanal/base/check.hpp"
-
 #include <algorithm>
 
 namespace kanal::log {

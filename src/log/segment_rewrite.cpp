@@ -3,7 +3,6 @@
 #include "blob.hpp"
 
 #include "kanal/base/check.hpp"
-#include "kanal/base/logging.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,14 +1,12 @@
 // The LogStore over segment files: opens and removes channels, runs loads on helpers, and writes
 // and consumes the file of the clean shutdown. Its state is in StoreContext, behind leaf locks: any
 // thread.
-#include "blob.hpp"
 #include "checkpoint.hpp"
 #include "core.hpp"
 #include "journal.hpp"
 #include "recovery.hpp"
 #include "segment_log.hpp"
 
-#include "kanal/base/check.hpp"
 #include "kanal/base/logging.hpp"
 
 #include <algorithm>

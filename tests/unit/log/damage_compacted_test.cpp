@@ -6,7 +6,6 @@
 #include "kanal/log/check.hpp"
 
 #include <algorithm>
-#include <map>
 
 namespace kanal::log::test {
 namespace {

@@ -2,8 +2,6 @@
 // beside it; what a stop must not forget about it; and damage that only a reader meets.
 #include "world.hpp"
 
-#include "kanal/records/batch.hpp"
-
 #include <algorithm>
 #include <numeric>
 

@@ -14,7 +14,6 @@
 #include <latch>
 #include <map>
 #include <random>
-#include <set>
 #include <thread>
 
 namespace kanal::log::test {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <random>
 
 namespace kanal::log::test {
 namespace {

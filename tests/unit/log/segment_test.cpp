@@ -1,7 +1,5 @@
 #include "world.hpp"
 
-#include <numeric>
-
 namespace kanal::log::test {
 namespace {
 

@@ -1,7 +1,6 @@
 // The clean shutdown, recovery points, and what the store tells its sink.
 #include "world.hpp"
 
-#include <algorithm>
 #include <cerrno>
 #include <thread>
 

@@ -5,7 +5,6 @@
 #include "kanal/log/snapshot.hpp"
 
 #include <filesystem>
-#include <fstream>
 #include <random>
 
 #include <sys/stat.h>
