@@ -256,6 +256,7 @@ Result<void> Broker::stop(Deadline deadline) {
   });
   auto logs_done = state_->logs->stop(deadline);
   auto store_done = state_->store->flush();
+  if (store_done) state_->note_stop();
   state_->room.finish_stop();
   if (!logs_done) return logs_done;
   return store_done ? outcome : store_done;

@@ -130,7 +130,8 @@ Result<void> Check::look_over() {
   }
   for (const DirectoryEntry& entry : *entries) {
     static constexpr std::string_view kOurs[] = {"meta",     "lock",    "reserved",
-                                                 "channels", "control", "reserve"};
+                                                 "channels", "control", "reserve",
+                                                 "stopped"};
     if (std::ranges::find(kOurs, entry.name) != std::end(kOurs)) continue;
     tell(Weight::kNote, path(entry.name), "not looked at");
   }
@@ -168,6 +169,15 @@ Result<void> Check::check_reserved() {
         return machines_.apply(name, record);
       },
       found_);
+  if (const auto left = read_stop(files_, check_.directory)) {
+    if (report_.reserved.readable && report_.reserved.journal_position < *left) {
+      tell(Weight::kDamage, where,
+           "it is not what the last clean stop left: changes of topics, configurations or offsets "
+           "are lost. The daemon does not start, but with log.recovery=truncate");
+    }
+  } else if (left.error().os_error != ENOENT) {
+    tell(Weight::kRecoverable, path("stopped"), left.error().detail);
+  }
   const auto& facts = machines_.cluster().facts();
   if (!facts) return {};
   report_.cluster_id = to_string(facts->cluster_id);

@@ -12,6 +12,9 @@ namespace {
 
 constexpr std::uint64_t kMetaLimit = 4096;
 constexpr std::string_view kFirstLine = "kanal-data ";
+constexpr std::string_view kStopFile = "/stopped";
+constexpr std::string_view kStopLine = "kanal-stop 1";
+constexpr std::string_view kReserved = "reserved=";
 
 std::unexpected<Error> refuse(std::string why) {
   return fail(ErrorCode::KAFKA_STORAGE_ERROR, std::move(why));
@@ -26,12 +29,16 @@ std::optional<std::string> take_line(std::string_view& text, std::string_view ke
   return value;
 }
 
+std::string sum_line(std::string_view text) {
+  return fmt::format("crc32c={:08x}\n", records::crc32c(as_bytes(text)));
+}
+
 }  // namespace
 
 std::string encode_meta(const DirectoryMeta& meta) {
   std::string text = fmt::format("{}{}\ncluster.id={}\nnode.id={}\n", kFirstLine, kDataFormat,
                                  meta.cluster_id, meta.node.value());
-  text += fmt::format("crc32c={:08x}\n", records::crc32c(as_bytes(text)));
+  text += sum_line(text);
   return text;
 }
 
@@ -96,6 +103,25 @@ Result<DataDirectory> DataDirectory::open(FileSystem& files, const std::string& 
 Result<void> DataDirectory::write_meta(FileSystem& files, const DirectoryMeta& meta) {
   meta_ = meta;
   return replace_file(files, path_ + "/meta", as_bytes(encode_meta(meta)));
+}
+
+Result<void> DataDirectory::write_stop(FileSystem& files, std::uint64_t reserved_position) const {
+  std::string text = fmt::format("{}\n{}{}\n", kStopLine, kReserved, reserved_position);
+  text += sum_line(text);
+  return replace_file(files, path_ + std::string(kStopFile), as_bytes(text));
+}
+
+Result<std::uint64_t> read_stop(FileSystem& files, const std::string& directory) {
+  const auto content = read_file(files, directory + std::string(kStopFile), kMetaLimit);
+  if (!content) return std::unexpected(content.error());
+  std::string_view rest = as_text(*content);
+  const auto format = take_line(rest, kStopLine);
+  const auto number = format && format->empty() ? take_line(rest, kReserved) : std::nullopt;
+  if (!number || rest != sum_line(as_text(*content).substr(0, content->size() - rest.size())))
+    return refuse("stopped is damaged");
+  std::uint64_t position = 0;
+  std::from_chars(number->data(), number->data() + number->size(), position);
+  return position;
 }
 
 }  // namespace kanal::broker

@@ -5,6 +5,8 @@
 #include "room_session.hpp"
 #include "state.hpp"
 
+#include <cerrno>
+
 namespace kanal::broker {
 
 Result<void> Broker::State::open_directory() {
@@ -33,6 +35,7 @@ Result<void> Broker::State::open_reserved() {
   auto begun = store->open();
   if (!begun) return std::unexpected(begun.error());
   session = std::make_unique<RoomSession>(std::move(*begun), room);
+  if (auto done = check_last_stop(); !done) return done;
 
   configs = std::make_unique<ConfigDriver>(*session, base.clock, config);
   auto started = configs->start({fresh_uuid(base.random), config->node.id});
@@ -85,6 +88,36 @@ log::SegmentStoreOptions Broker::State::with_journal(log::SegmentStoreOptions se
   segments.journal_bytes = options.journal_bytes;
   segments.journal_id = base.random.next();
   return segments;
+}
+
+/// A journal that was cut looks like one that a kill or a power cut ended; but not below a clean
+/// stop.
+Result<void> Broker::State::check_last_stop() {
+  const auto left = read_stop(base.files, options.data_dir);
+  if (!left && left.error().os_error == ENOENT) return {};
+  if (!left) {
+    logger("broker").warn("What the last clean stop left is not known. reason=\"{}\"",
+                          left.error().detail);
+    return {};
+  }
+  if (store->journal_position() >= *left) return {};
+  const std::string lost = "The reserved channels in '" + options.data_dir +
+                           "/reserved' are not what the last clean stop left: changes of topics, "
+                           "configurations or offsets are lost.";
+  if (!options.cut_damaged_logs) {
+    return fail(ErrorCode::KAFKA_STORAGE_ERROR,
+                lost + " Put a sound copy of the directory in its place, or start once with "
+                       "log.recovery=truncate to go on without them.");
+  }
+  logger("broker").error("{}", lost);
+  return directory.write_stop(base.files, store->journal_position());
+}
+
+void Broker::State::note_stop() const {
+  if (auto done = directory.write_stop(base.files, store->journal_position()); !done) {
+    logger("broker").warn("The next start will not know what this stop left. reason=\"{}\"",
+                          done.error().detail);
+  }
 }
 
 void Broker::State::start_syncs(log::CommitSink& sink) {

@@ -68,6 +68,8 @@ struct Broker::State {
   [[nodiscard]] Executor& at_ease() const noexcept {
     return base.at_ease != nullptr ? *base.at_ease : base.helpers;
   }
+  Result<void> check_last_stop();
+  void note_stop() const;
   [[nodiscard]] log::SegmentStoreOptions with_journal(log::SegmentStoreOptions segments) const;
   /// Once the store of the logs is made.
   void start_syncs(log::CommitSink& sink);

@@ -137,6 +137,7 @@ ReservedFigures RocksCheck::run() {
     return figures_;
   }
   figures_.readable = true;
+  figures_.journal_position = db->GetLatestSequenceNumber();
   if (const auto sums = db->VerifyChecksum(); !sums.ok()) {
     tell(Weight::kDamage, "",
          "a table of the reserved channels is damaged: " + sums.ToString() +

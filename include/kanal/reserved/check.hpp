@@ -12,6 +12,7 @@ namespace kanal::reserved {
 
 struct ReservedFigures {
   std::uint64_t channels = 0, records = 0, bytes = 0;
+  std::uint64_t journal_position = 0;  // Store's
   bool readable = false;  // false: what the visitor saw is not all there is
 };
 /// Every block, every value's frame, generations and record numbers. `visitor` gets each sound live

@@ -226,6 +226,37 @@ def test_flips(checks, broker, commands):
     checks.check("Result: sound." in commands.check(broker.data_dir).stdout, "sound again")
 
 
+def test_cut_journal(checks, broker, commands):
+    """What a clean stop left is known: a reserved journal that ends before it is no torn one."""
+    broker.start()
+    produce(broker, "three", 10)
+    broker.stop()
+    reserved, kept = broker.data_dir / "reserved", broker.scratch / "reserved.kept"
+    stopped = (broker.data_dir / "stopped").read_bytes()
+    shutil.copytree(reserved, kept)
+    journal = max(reserved.glob("*.log"), key=lambda path: path.stat().st_size)
+    journal.write_bytes(journal.read_bytes()[:-1])
+    told = commands.check(broker.data_dir)
+    checks.check(told.returncode == 1 and "last clean stop" in told.stdout, "the check tells", told)
+    try:
+        broker.start()
+        checks.check(False, "strict: a start on a cut journal is refused")
+    except BrokerFailed:
+        checks.check("last clean stop" in broker.log_file.read_text(),
+                     "strict: a start on a cut journal is refused")
+    broker.settings = ["log.recovery=truncate"]
+    broker.start()
+    checks.check("last clean stop" in broker.log_file.read_text(), "truncate: said loudly")
+    broker.kill9()
+    broker.settings = []
+    broker.start()
+    checks.check(len(consume(broker, "one")) == RECORDS, "and once only")
+    broker.stop()
+    shutil.rmtree(reserved)
+    kept.rename(reserved)
+    (broker.data_dir / "stopped").write_bytes(stopped)
+
+
 def test_damage(checks, broker, commands):
     """Damage in the middle: offline, or cut and kept."""
     segment = min(broker.channel_directory("one", 0).glob("*.log"))
@@ -348,6 +379,7 @@ def main():
             test_killed(checks, broker, commands)
             test_stopped(checks, broker, commands)
             test_flips(checks, broker, commands)
+            test_cut_journal(checks, broker, commands)
             test_damage(checks, broker, commands)
         with Kanald(arguments.kanald, [], arguments.keep) as broker:
             test_names(checks, broker, Commands(broker.binary))

@@ -53,6 +53,23 @@ TEST(DataDirectory, IsHeldByOneAtATime) {
   EXPECT_TRUE(DataDirectory::open(*files, path));
 }
 
+TEST(DataDirectory, WhatAStopLeftIsReadAndAnyDamageOfItTold) {
+  test::MemoryFileSystem files;
+  EXPECT_EQ(read_stop(files, "/data").error().os_error, ENOENT);
+  const auto directory = DataDirectory::open(files, "/data");
+  ASSERT_TRUE(directory->write_stop(files, 1234));
+  EXPECT_EQ(read_stop(files, "/data").value(), 1234U);
+  const Buffer sound = files.content("/data/stopped").value();
+  for (std::size_t at = 0; at < sound.size(); ++at) {
+    Buffer flipped = sound;
+    flipped[at] ^= std::byte{1};
+    files.set_content("/data/stopped", flipped);
+    EXPECT_FALSE(read_stop(files, "/data")) << "byte " << at;
+    files.set_content("/data/stopped", Bytes(sound).first(at));
+    EXPECT_FALSE(read_stop(files, "/data")) << at << " bytes";
+  }
+}
+
 TEST(DataDirectory, OfANewerFormatIsLeftUntouched) {
   const std::string path = testing::TempDir() + "/kanal-newer-directory";
   const auto files = make_system_file_system();
