@@ -52,13 +52,27 @@ void fill_special(Answer& answer, std::int64_t timestamp, const Marks& seen, boo
   }
 }
 
+Result<Marks> marks_of(broker::Partition& partition) {
+  return partition.with_log([](log::Partition& log) {
+    const log::Watermarks marks = log.watermarks();
+    return Marks{marks, log.leader_epoch(), log.epoch_at(marks.log_start)};
+  });
+}
+
 Task<void> fill_by_time(Context& context, broker::Partition& partition, const Asked& asked,
                         Marks seen, Answer& answer) {
   Result<std::optional<records::TimedOffset>> found;
-  if (asked.timestamp.value() == kMaxTimestamp)
-    found = co_await find_largest(context, partition, seen);
-  else
-    found = co_await find_record(context, partition, asked.timestamp, seen);
+  for (;;) {
+    if (asked.timestamp.value() == kMaxTimestamp)
+      found = co_await find_largest(context, partition, seen);
+    else
+      found = co_await find_record(context, partition, asked.timestamp, seen);
+    if (found || found.error().code != ErrorCode::OFFSET_OUT_OF_RANGE) break;
+    // A trim came between finding and reading: what is left is looked through.
+    const auto left = marks_of(partition);
+    if (!left || left->marks.log_start == seen.marks.log_start) break;
+    seen = *left;
+  }
   if (!found) {
     answer.error_code = found.error().code;
     co_return;
@@ -81,10 +95,7 @@ Task<void> answer_one(Context& context, broker::TopicPtr topic, const Asked& ask
     answer.error_code = epoch.error().code;
     co_return;
   }
-  const auto seen = found.partition->with_log([](log::Partition& log) {
-    const log::Watermarks marks = log.watermarks();
-    return Marks{marks, log.leader_epoch(), log.epoch_at(marks.log_start)};
-  });
+  const auto seen = marks_of(*found.partition);
   if (!seen) {
     answer.error_code = seen.error().code;
     co_return;

@@ -20,6 +20,8 @@ broker::Task<void> change_topic(World& world, std::string name);
 broker::Task<void> produce(World& world, std::string name, bool idempotent);
 /// Reads along, long polls, now and then from elsewhere.
 broker::Task<void> fetch(World& world, std::string name);
+/// Looks for records by their time.
+broker::Task<void> seek(World& world);
 /// Restarts, kills, cuts the power, breaks the disk.
 broker::Task<void> break_things(World& world);
 /// Stops and kills it by turns.

@@ -1,5 +1,7 @@
 #include "computer.hpp"
 
+#include "kanal/records/batch.hpp"
+
 #include <algorithm>
 #include <cerrno>
 #include <utility>
@@ -53,6 +55,8 @@ class ProcessFile final : public File {
     }
     if (fittings_->mutant == Mutant::kWriteIsLost && is_log_ && fittings_->dice.one_in(40))
       return {};
+    if (fittings_->mutant == Mutant::kIndexIsBelieved && path_.ends_with(".kindex"))
+      return write_lies(position, pieces);
     return under_->write_at(position, pieces);
   }
   Result<void> sync() override {
@@ -101,6 +105,21 @@ class ProcessFile final : public File {
       default:
         return false;
     }
+  }
+  /// An index in order and with its checksum, but what it says of its last block is wrong.
+  Result<void> write_lies(std::uint64_t position, std::span<const Bytes> pieces) {
+    constexpr std::size_t kBlock = 16, kSum = 4, kOne = 84;  // docs/storage_format.md
+    Buffer all;
+    for (const Bytes piece : pieces) append(all, piece);
+    if (position == 0 && all.size() >= kOne) {
+      const std::size_t summed = all.size() - kSum;
+      std::byte* const block = all.data() + summed - kBlock;  // first, position, max timestamp
+      if (all.size() > kOne) store_be(block + 4, load_be<std::uint32_t>(block + 4) + 7);
+      store_be(block + 8, std::int64_t{0});
+      store_be(all.data() + summed, records::crc32c(Bytes(all).first(summed)));
+    }
+    const Bytes lies(all);
+    return under_->write_at(position, {&lies, 1});
   }
   void tear(std::uint64_t position, std::span<const Bytes> pieces) {
     Buffer all;

@@ -161,6 +161,15 @@ void RecordLedger::learn(const LogKey& key, Log& log, std::int64_t offset, Recor
   known = id;
 }
 
+std::optional<Timestamp> RecordLedger::made(const LogKey& key, std::int64_t offset) const {
+  const auto log = logs_.find(key);
+  if (log == logs_.end() || log->second.known.size() <= static_cast<std::size_t>(offset))
+    return std::nullopt;
+  const RecordId id = log->second.known[static_cast<std::size_t>(offset)];
+  if (id == 0) return std::nullopt;
+  return Timestamp(lanes_[lane_of(id)].made[number_of(id)]);
+}
+
 std::int64_t RecordLedger::read(const LogKey& key, const Found& found, Bytes records) {
   Log& log = logs_[key];
   if (found.was_deleted) fail(key, "a deleted topic's records are read");

@@ -71,6 +71,8 @@ class RecordLedger {
   /// Where to read from to meet no trimmed record.
   [[nodiscard]] std::int64_t safe_start(const LogKey& log) const;
   [[nodiscard]] Range range(const LogKey& log) const;
+  /// The timestamp of the record there, where it is known which one that is.
+  [[nodiscard]] std::optional<Timestamp> made(const LogKey& log, std::int64_t offset) const;
   void trimming(const LogKey& log, std::int64_t up_to);
   void trimmed(const LogKey& log, std::int64_t start);
   /// The topic's policies, see Policies.

@@ -19,6 +19,8 @@ std::span<const MutantRow> mutants() noexcept {
       {kJournalIsNotSynced, "journal-is-not-synced", "syncs of the shared journal are skipped"},
       {kDirectoryIsNotSynced, "directory-is-not-synced", "syncs of directories are skipped"},
       {kTooMuchIsCut, "too-much-is-cut", "a torn tail is cut together with sound bytes before it"},
+      {kIndexIsBelieved, "index-is-believed",
+       "an index that does not say where its records are is written, and believed"},
       {kRolledBeforeWritten, "rolled-before-written",
        "a reserved channel goes over to a snapshot that is not synced"},
       {kCompactedIsNotSynced, "compacted-is-not-synced",

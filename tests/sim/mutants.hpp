@@ -25,6 +25,7 @@ enum class Mutant : std::uint8_t {
   kJournalIsNotSynced,
   kDirectoryIsNotSynced,
   kTooMuchIsCut,
+  kIndexIsBelieved,
   kRolledBeforeWritten,
   // Retention and compaction
   kCompactedIsNotSynced,

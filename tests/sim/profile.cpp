@@ -35,6 +35,7 @@ Profile make_profile(Dice dice) {
   coordinator::ConfigLayers layers;
   const char* delays[] = {"0", "500", "3000"};
   layers.fixed["group.initial.rebalance.delay.ms"] = dice.pick(delays);
+  layers.fixed["log.index.interval.bytes"] = "200";  // segments are small
   if (dice.percent(75)) {
     profile.cleaned_percent = dice.between(30, 100);
     profile.keyed_percent = dice.between(0, 100);

@@ -440,6 +440,7 @@ void World::start_actors() {
     spawn(produce(*this, fmt::format("plain-{}", i), false));
   }
   for (int i = 0; i < profile_.fetchers; ++i) spawn(fetch(*this, fmt::format("fetcher-{}", i)));
+  spawn(seek(*this));
   for (int i = 0; i < profile_.groups; ++i) {
     const GroupPlan plan{group_id(i), profile_.times, profile_.static_groups > i};
     groups_.add(plan.id, plan.times);
