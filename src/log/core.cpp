@@ -318,7 +318,10 @@ Result<void> Core::load(const Miss& miss) {
     return found == shared.files.end() ? nullptr : *found;
   });
   if (file == nullptr) return {};  // trimmed meanwhile: asking again tells
-  return miss.bytes == 0 ? load_index(file, position) : load_pages(file, position, miss.bytes);
+  auto done =
+      miss.bytes == 0 ? load_index(file, position) : load_pages(file, position, miss.bytes);
+  if (!done && (removed_ || is_dropped(*file))) return {};  // the same, a moment later
+  return done;
 }
 
 Result<void> Core::load_pages(const std::shared_ptr<SegmentFile>& file, std::uint64_t position,

@@ -15,7 +15,7 @@ enum class Promise {
   kAtMostOnce,   // acks=all and no retries: what is reported as stored is there; nothing twice; in
                  // order
   kAtLeastOnce,  // acks=all, retries, one request in flight: every record arrives; in order but for
-                 // repeats
+                 // repeats, and after refusals
 };
 
 struct LoadOptions {
@@ -23,6 +23,9 @@ struct LoadOptions {
   std::string topic = {};
   int partitions = 1;
   Promise promise = Promise::kExactlyOnce;
+  // By a broker that goes on: librdkafka has built the next request by then, whatever may be in
+  // flight (rd_kafka_broker_outbufs_space), and sends it before it repeats what was refused.
+  bool may_be_refused = false;
 };
 
 struct Sent {

@@ -38,7 +38,8 @@ Shown look(const Load& load, std::int32_t partition, const std::vector<std::stri
     if (again && promise != Promise::kAtLeastOnce) {
       shown.mistakes.push_back(where + ": " + std::to_string(number.n) + " again or out of order");
     }
-    if (gap && promise != Promise::kAtMostOnce) {
+    const bool overtaken = promise == Promise::kAtLeastOnce && load.options().may_be_refused;
+    if (gap && promise != Promise::kAtMostOnce && !overtaken) {
       shown.mistakes.push_back(where + ": " + std::to_string(number.n) + " where " +
                                std::to_string(shown.next) + " comes next");
     }

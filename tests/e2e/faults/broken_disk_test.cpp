@@ -109,7 +109,7 @@ TEST_F(BrokenDisk, NoRoomForALoadIsMadeUpForOnceThereIsSome) {
   broker_.set("storage.reserve.bytes=0");  // each append tries for itself
   broker_.start();
   Load exactly(broker_.address(), {1, "good", 1, Promise::kExactlyOnce});
-  Load at_least(broker_.address(), {2, "good", 1, Promise::kAtLeastOnce});
+  Load at_least(broker_.address(), {2, "good", 1, Promise::kAtLeastOnce, true});
   for (int i = 0; i < 4; ++i) {
     const std::size_t goal = exactly.acknowledged() + 50;
     ASSERT_TRUE(before_long([&] { return exactly.acknowledged() >= goal; }));

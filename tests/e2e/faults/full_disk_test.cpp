@@ -106,7 +106,7 @@ TEST_F(FullDisk, RetentionMakesTheRoom) {
 
 TEST_F(FullDisk, FillsUnderLoadAndIsFreedAndNothingIsLostDoubledOrReordered) {
   Load exactly(broker_.address(), {1, "t", 2, Promise::kExactlyOnce});
-  Load at_least(broker_.address(), {2, "t", 2, Promise::kAtLeastOnce});
+  Load at_least(broker_.address(), {2, "t", 2, Promise::kAtLeastOnce, true});
   Load at_most(broker_.address(), {3, "t", 2, Promise::kAtMostOnce});
   Follower follower(broker_.address(), "t", 2);
   for (int round = 0; round < 3; ++round) {
