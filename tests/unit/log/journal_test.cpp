@@ -488,17 +488,23 @@ TEST(Journal, AStopLeavesItEmptyAndTheNextStartUsesItAgain) {
   EXPECT_EQ(world.disk.take_count(Disk::kSync), 1U);
 }
 
-TEST(Journal, DamageInTheMiddleIsToldAndTheFileIsKept) {
-  World world;
-  Logs logs(world);
+/// Of three commits, damaged in the middle, which the disk does not show yet; its logs are closed.
+Buffer damaged_journal(World& world, Logs& logs) {
   logs.warm_up();
   for (int i = 0; i < 3; ++i) {
     logs.append();
-    ASSERT_EQ(logs.sync(), logs.all.size());
+    EXPECT_EQ(logs.sync(), logs.all.size());
   }
   logs.all.clear();
   Buffer bytes = *world.disk.content(kPath);
   bytes[2 * kJournalBlock + 60] ^= std::byte{1};
+  return bytes;
+}
+
+TEST(Journal, DamageInTheMiddleIsToldAndTheFileIsKept) {
+  World world;
+  Logs logs(world);
+  const Buffer bytes = damaged_journal(world, logs);
   world.helpers.forget();
   world.disk.power_cut();
   world.disk.set_content(kPath, bytes);
@@ -541,14 +547,7 @@ TEST(Journal, ASecondDamagedFileIsKeptBesideTheFirst) {
 TEST(Journal, TheCheckTellsOfDamageAndOfAllDamagedFilesThatWereKept) {
   World world;
   Logs logs(world);
-  logs.warm_up();
-  for (int i = 0; i < 3; ++i) {
-    logs.append();
-    ASSERT_EQ(logs.sync(), logs.all.size());
-  }
-  logs.all.clear();
-  Buffer bytes = *world.disk.content(kPath);
-  bytes[2 * kJournalBlock + 60] ^= std::byte{1};
+  const Buffer bytes = damaged_journal(world, logs);
   world.disk.set_content(kPath, bytes);
   world.disk.set_content(kPath + ".damaged", bytes);
   world.disk.set_content(kPath + ".damaged-2", bytes);
@@ -570,14 +569,7 @@ TEST(Journal, TheCheckTellsOfDamageAndOfAllDamagedFilesThatWereKept) {
 TEST(Journal, ADamagedOneThatTheNextStartNeedsKeepsItsName) {
   World world;
   Logs logs(world);
-  logs.warm_up();
-  for (int i = 0; i < 3; ++i) {
-    logs.append();
-    ASSERT_EQ(logs.sync(), logs.all.size());
-  }
-  logs.all.clear();
-  Buffer bytes = *world.disk.content(kPath);
-  bytes[2 * kJournalBlock + 60] ^= std::byte{1};
+  const Buffer bytes = damaged_journal(world, logs);
   world.disk.set_content(kPath, bytes);
   LogLines lines("log");
   world.disk.fail({.kinds = Disk::kWrite});  // of the replay into the first log
