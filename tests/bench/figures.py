@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""figures.py [--kanald PATH] [--reps N] [--quick]: kanald's figures beside Apache Kafka 4.4's and the machine's floors.
+"""figures.py [--reps N] [--quick] [--items A,B]: kanald's figures beside Apache Kafka 4.4's and the machine's floors.
 
 All in one run, interleaved, since machines differ and are shared: read ratios and CPU, not wall clocks. Prints each figure
-with its target and writes build/bench/compare.md. Asserts nothing. Needs java and mvn (Kafka's jars come from Maven
+with its target and writes build/bench/matrix/compare.md. Asserts nothing. Needs java and mvn (Kafka's jars come from Maven
 Central by name) and the load tool `rawbench`: $BENCH_TOOLS, by default ../shared/tools/bench beside the checkout.
 """
 import argparse
 import contextlib
+import importlib.util
 import os
 import pathlib
 import shutil
@@ -219,16 +220,38 @@ def matrix(tools, kanald, kafka, reps, items):
           " 1 MiB no more; tail-1: p50 and p99 below Kafka's.")
 
 
-def main():
+def known_items(tools):
+    """What the load tool can be asked for; nothing where it is not there."""
+    path = tools / "baseline.py"
+    if not path.exists():
+        return []
+    found = importlib.util.spec_from_file_location("baseline", path)
+    baseline = importlib.util.module_from_spec(found)
+    found.loader.exec_module(baseline)
+    return ["idle", *baseline.ITEMS]
+
+
+def arguments(tools):
+    known = known_items(tools)
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kanald", default=str(ROOT / "build/release/bin/kanald"))
     parser.add_argument("--reps", type=int, default=3)
     parser.add_argument("--quick", action="store_true", help="no matrix: starts, idling and many partitions only")
-    parser.add_argument("--items", default=ITEMS, help="of the matrix, by comma")
+    parser.add_argument("--items", default=ITEMS, help=f"of the matrix, by comma (default: {ITEMS}); there are "
+                        + (", ".join(known) or "those of the load tool, which is not found"))
     options = parser.parse_args()
+    if options.quick:
+        return options
+    if not known:
+        parser.error(f"no load tool in {tools}: set BENCH_TOOLS, or use --quick")
+    if unknown := [item for item in options.items.split(",") if item not in known]:
+        parser.error(f"no such item: {', '.join(map(repr, unknown))}; there are {', '.join(known)}")
+    return options
+
+
+def main():
     tools = pathlib.Path(os.environ.get("BENCH_TOOLS", ROOT.parent / "shared/tools/bench"))
-    if not options.quick and not (tools / "baseline.py").exists():
-        sys.exit(f"no load tool in {tools}: set BENCH_TOOLS, or use --quick")
+    options = arguments(tools)
     subprocess.run(["sh", str(ROOT / "tests/e2e/kafka_tools/fetch.sh")], check=True)
     shutil.rmtree(OUT, ignore_errors=True)
     start_figures(options.kanald, 5)
