@@ -1,53 +1,23 @@
 """The requests and record batches that log_figures.py needs, as raw frames (standard library only)."""
 import os
+import pathlib
 import random
 import struct
+import sys
 import time
 
 import raw_client
 from raw_client import text
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "e2e/conformance"))
+import batch as record_batch  # noqa: E402
+
 NOT_YET = (3, 5, 6)  # no such topic, no leader, not the leader: of a broker that is still opening its logs
-
-
-def crc32c_table():
-    table = []
-    for value in range(256):
-        for _ in range(8):
-            value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
-        table.append(value)
-    return table
-
-
-TABLE = crc32c_table()
-
-
-def crc32c(data):
-    crc, table = 0xFFFFFFFF, TABLE
-    for byte in data:
-        crc = table[(crc ^ byte) & 255] ^ crc >> 8
-    return crc ^ 0xFFFFFFFF
-
-
-def varint(value):
-    value, out = value << 1 ^ value >> 63, bytearray()
-    while value >= 0x80:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
 
 
 def batch(pairs):
     """A batch of magic 2 of (key or None, value)."""
-    body = bytearray()
-    for delta, (key, value) in enumerate(pairs):
-        record = b"\0\0" + varint(delta) + (varint(-1) if key is None else varint(len(key)) + key)
-        record += varint(len(value)) + value + b"\0"
-        body += varint(len(record)) + record
-    now = int(time.time() * 1000)
-    tail = struct.pack(">hiqqqhii", 0, len(pairs) - 1, now, now, -1, -1, -1, len(pairs)) + body
-    return struct.pack(">qiibI", 0, 9 + len(tail), -1, 2, crc32c(tail)) + tail
+    return record_batch.batch(*pairs, at=int(time.time() * 1000))
 
 
 def keyed_batches(count, records, keys, value_bytes=1024, seed=1):
