@@ -43,18 +43,27 @@ void Compactor::tick() {
                   std::chrono::milliseconds(config->log_cleaner_backoff_ms), kLongestRest);
     workers_.push_back(std::move(worker));
   }
+  for (Worker* worker : ready(threads, now)) post(*worker);
+}
+
+/// Who took least of late comes first: where bytes are short, the first may take them all.
+std::vector<Compactor::Worker*> Compactor::ready(std::size_t threads, Time now) {
+  std::vector<Worker*> workers;
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     Worker& worker = *workers_[i];
     const std::unique_lock hold(worker.mutex, std::try_to_lock);
     if (!hold || worker.running) continue;
+    worker.took /= 2;
     if (worker.pass == nullptr) {
       if (i >= threads || (worker.rests_until && now < *worker.rests_until)) continue;
     } else if (allowance() == 0) {
       continue;
     }
     worker.running = true;
-    post(worker);
+    workers.push_back(&worker);
   }
+  std::ranges::stable_sort(workers, {}, &Worker::took);
+  return workers;
 }
 
 void Compactor::stop() {
@@ -67,7 +76,7 @@ void Compactor::stop() {
 }
 
 void Compactor::post(Worker& worker) {
-  stage_.helpers.post([this, &worker] { slice(worker); });
+  stage_.at_ease.post([this, &worker] { slice(worker); });
 }
 
 void Compactor::slice(Worker& worker) {
@@ -188,7 +197,7 @@ Compactor::Next Compactor::step(Worker& worker) {
     const std::uint64_t bytes = stage_.disk_full() ? 0 : std::min(kStep, allowance());
     if (bytes == 0) return Next::kRest;  // the next tick goes on
     const auto stepped = worker.pass->step(bytes);
-    spend(worker.pass->take_io());
+    spend(worker, worker.pass->take_io());
     if (!stepped) {
       fail(worker, stepped.error());
       return Next::kGoOn;
@@ -282,7 +291,8 @@ std::uint64_t Compactor::allowance() {
   return allowance_ >= static_cast<double>(kStep) ? kStep : static_cast<std::uint64_t>(allowance_);
 }
 
-void Compactor::spend(std::uint64_t bytes) {
+void Compactor::spend(Worker& worker, std::uint64_t bytes) {
+  worker.took += static_cast<double>(bytes);
   const std::lock_guard hold(mutex_);
   allowance_ -= static_cast<double>(bytes);
 }

@@ -1,10 +1,10 @@
 // Compacts logs while the broker runs (log.cleaner.*): each of log.cleaner.threads workers takes
 // the log with the largest dirty part of those that are due, cleans it, looks again, and rests for
-// log.cleaner.backoff.ms when nothing is. All of it on helper threads, in slices of a few
-// milliseconds that let other work in between, within log.cleaner.io.max.bytes.per.second. A log
-// whose pass fails is set aside until its topic's configs change or the broker restarts. While the
-// disk is full all passes rest. tick() from one thread, stop() from any; after stop() nothing is
-// touched.
+// log.cleaner.backoff.ms when nothing is. All of it on threads that have time (Executor), in slices
+// of a few milliseconds in which the workers take turns, within
+// log.cleaner.io.max.bytes.per.second, of which each worker gets the same. A log whose pass fails
+// is set aside until its topic's configs change or the broker restarts. While the disk is full all
+// passes rest. tick() from one thread, stop() from any; after stop() nothing is touched.
 #pragma once
 
 #include "kanal/base/clock.hpp"
@@ -29,7 +29,7 @@ namespace kanal::broker {
 class Compactor {
  public:
   struct Stage {
-    Executor& helpers;
+    Executor& at_ease;
     const Clock& clock;
     Random& random;
     std::function<std::shared_ptr<const Topics>()> topics;
@@ -50,6 +50,7 @@ class Compactor {
   struct Worker {
     std::mutex mutex;      // held over a slice
     bool running = false;  // posted; else the next tick goes on
+    double took = 0;       // bytes, those of each tick before counting half as much
     std::optional<Time> rests_until;
     // The look at all logs.
     std::string topic;
@@ -68,6 +69,7 @@ class Compactor {
   };
   enum class Next { kGoOn, kRest };
 
+  std::vector<Worker*> ready(std::size_t threads, Time now);
   void post(Worker& worker);
   void slice(Worker& worker);
   Next advance(Worker& worker);
@@ -82,7 +84,7 @@ class Compactor {
   void set_aside(const Candidate& failed, const Error& why);
   void forget_deleted();
   [[nodiscard]] std::uint64_t allowance();
-  void spend(std::uint64_t bytes);
+  void spend(Worker& worker, std::uint64_t bytes);
   void refill(double rate, Time now);
 
   const Stage stage_;

@@ -210,6 +210,22 @@ TEST_F(CompactorTest, StaysWithinItsBytesPerSecond) {
   EXPECT_LT(bytes("t"), before / 3);
 }
 
+TEST_F(CompactorTest, WorkersShareTheirBytesPerSecond) {
+  restart_with({{"log.cleaner.threads", "3"}, {"log.cleaner.io.max.bytes.per.second", "1000"}});
+  for (const char* topic : {"a", "b", "c"}) {
+    compacted(topic);
+    load(topic, 60);
+  }
+  const LogLines lines("broker");
+  std::vector<int> ended;
+  for (int second = 0; second < 1000 && ended.size() < 3; ++second) {
+    pass(1s);
+    ended.resize(lines.with("A log was compacted"), second);
+  }
+  ASSERT_EQ(ended.size(), 3U) << lines.text();
+  EXPECT_GT(ended.front(), ended.back() * 9 / 10) << "logs of one size end together";
+}
+
 TEST_F(CompactorTest, MayBeSwitchedOff) {
   restart_with({{"log.cleaner.enable", "false"}});
   compacted("t");
