@@ -42,7 +42,7 @@ std::optional<ChannelState> decode(Bytes slot) {
   state.partition = reader.id<PartitionIndex>();
   state.start = reader.id<Sequence>();
   state.generation = reader.number<std::uint64_t>();
-  if (!reader.done()) return std::nullopt;
+  if (!reader.done() || !is_stored(state.start)) return std::nullopt;
   return state;
 }
 

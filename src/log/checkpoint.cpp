@@ -41,7 +41,8 @@ bool is_in_order(const Layout& layout) {
     if (segment.base < last || segment.end < segment.base) return false;
     last = segment.end;
   }
-  return layout.start >= Sequence(1) && layout.start <= layout.end && last <= layout.end;
+  return layout.start >= Sequence(1) && layout.start <= layout.end && last <= layout.end &&
+         is_stored(layout.end);
 }
 
 }  // namespace

@@ -37,12 +37,13 @@ bool is_sound(const CompactionRecord& record) {
   Sequence end{1};
   for (const CompactedSegment& segment : record.segments) {
     if (segment.id.base < end || segment.end <= segment.id.base || segment.id.generation == 0 ||
-        segment.id.generation >= record.next_generation || segment.size == 0) {
+        segment.id.generation >= record.next_generation || segment.size == 0 ||
+        segment.newest < kNoTimestamp) {
       return false;
     }
     end = segment.end;
   }
-  return record.first_dirty.value() >= 1;
+  return is_stored(end) && is_stored(record.first_dirty);
 }
 
 Result<CompactionRecord> decode_one(Bytes copy) {

@@ -48,10 +48,22 @@ Result<void> Epochs::decode(BlobReader& reader) {
   const auto count = reader.number<std::uint32_t>();
   for (std::uint32_t i = 0; i < count && reader.good(); ++i) {
     const auto epoch = reader.id<LeaderEpoch>();
-    note(epoch, reader.id<Offset>());
+    const auto first = reader.id<Offset>();
+    const bool later = epoch > latest() && (entries_.empty() || first >= entries_.back().first_offset);
+    if (reader.good() && (first.value() < 0 || !later)) {
+      return storage_error("The leader epochs are out of order.");
+    }
+    note(epoch, first);
   }
   if (!reader.good()) return storage_error("The leader epochs are cut short.");
   return {};
+}
+
+Result<void> check_not_later(const ChannelId& id, LeaderEpoch latest, LeaderEpoch current) {
+  if (latest <= current) return {};
+  return storage_error("The channel " + id.name + " was written under leader epoch " +
+                       std::to_string(latest.value()) + ", this start has only " +
+                       std::to_string(current.value()) + ".");
 }
 
 }  // namespace kanal::log

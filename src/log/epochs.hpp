@@ -31,4 +31,8 @@ class Epochs {
   std::vector<EpochEntry> entries_;
 };
 
+/// KAFKA_STORAGE_ERROR where the log has a later epoch than the one that this start was given: log
+/// and reserved channels are not of one copy.
+Result<void> check_not_later(const ChannelId& id, LeaderEpoch latest, LeaderEpoch current);
+
 }  // namespace kanal::log

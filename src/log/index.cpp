@@ -10,12 +10,13 @@ namespace {
 constexpr std::string_view kIndexMagic = "KNLX";
 constexpr std::uint16_t kIndexVersion = 1;
 
-/// Whether the blocks can be those of such a segment: rising, from its begin, inside it.
+/// Whether it can be a segment's, and the blocks such a segment's: rising, from its begin, inside it.
 bool is_sound(const IndexFile& index) {
   const auto in_order = [](const Block& a, const Block& b) {
     return a.first < b.first && a.position < b.position;
   };
   const Index& blocks = index.blocks;
+  if (!is_stored(index.base) || !is_stored(index.end) || index.end < index.base) return false;
   if (blocks.empty()) return index.size == 0;
   if (blocks.front().first != 0 || blocks.front().position != 0) return false;
   for (std::size_t i = 1; i < blocks.size(); ++i) {

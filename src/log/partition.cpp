@@ -69,10 +69,8 @@ Result<std::unique_ptr<Partition>> Partition::open(LogStore& store, const Openin
     if (auto done = state.rebuild(from); !done) return std::unexpected(std::move(done.error()));
   }
   state.epochs.trim(to_offset(bounds.start));
-  if (state.epochs.latest() > epoch) {
-    return storage_error("The channel " + id.name + " was written under leader epoch " +
-                         std::to_string(state.epochs.latest().value()) + ", this start has only " +
-                         std::to_string(epoch.value()) + ".");
+  if (auto done = check_not_later(id, state.epochs.latest(), epoch); !done) {
+    return std::unexpected(std::move(done.error()));
   }
   return partition;
 }

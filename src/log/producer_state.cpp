@@ -116,11 +116,13 @@ Result<void> ProducerState::decode(Bytes& from) {
   if (reader.number<std::uint16_t>() != kVersion)
     return storage_error("The producers' state has another version.");
   const auto count = reader.number<std::uint32_t>();
+  bool sound = true;
   for (std::uint32_t i = 0; i < count && reader.good(); ++i) {
     const auto id = reader.id<ProducerId>();
     Producer& producer = producers_[id];
     producer.epoch = reader.id<ProducerEpoch>();
     producer.last_timestamp = reader.id<Timestamp>();
+    sound = sound && producer.last_timestamp >= kNoTimestamp;
     const auto batches = reader.number<std::uint16_t>();
     if (batches > kRemembered)
       return storage_error("The producers' state remembers too many batches.");
@@ -132,9 +134,12 @@ Result<void> ProducerState::decode(Bytes& from) {
       batch.base_offset = reader.id<Offset>();
       batch.last_offset = reader.id<Offset>();
       batch.timestamp = reader.id<Timestamp>();
+      sound = sound && batch.base_offset.value() >= 0 && batch.base_offset <= batch.last_offset &&
+              batch.last_offset < to_offset(kLargestSequence);
     }
   }
   if (!reader.good()) return storage_error("The producers' state is cut short.");
+  if (!sound) return storage_error("The producers' state has times or offsets that none can have.");
   from = reader.rest();
   return {};
 }

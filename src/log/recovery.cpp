@@ -1,6 +1,7 @@
 #include "recovery.hpp"
 
 #include "blob.hpp"
+#include "epochs.hpp"
 #include "recovery_steps.hpp"
 
 #include "kanal/base/logging.hpp"
@@ -507,14 +508,22 @@ std::optional<Recovered> trust_clean(Core& core, SavedChannel& saved) {
   return result;
 }
 
+/// A layout may name an epoch that no batch behind it shows.
+Result<Recovered> checked(const Core& core, Recovered recovered) {
+  auto done = check_not_later(core.id(), recovered.state.last_epoch, core.epoch());
+  if (!done) return std::unexpected(std::move(done.error()));
+  return recovered;
+}
+
 }  // namespace
 
 Result<Recovered> recover(Core& core, const LogOptions& options,
                           std::optional<SavedChannel> saved) {
   if (saved && saved->clean) {
-    if (auto trusted = trust_clean(core, *saved)) return std::move(*trusted);
+    if (auto trusted = trust_clean(core, *saved)) return checked(core, std::move(*trusted));
   }
-  return Recovery(core, options, std::move(saved)).run();
+  auto recovered = Recovery(core, options, std::move(saved)).run();
+  return recovered ? checked(core, std::move(*recovered)) : std::move(recovered);
 }
 
 }  // namespace kanal::log

@@ -11,10 +11,15 @@ namespace {
 
 constexpr std::uint64_t kChunk = 1 << 20;
 
+bool has_stored_offsets(const records::BatchHeader& header) {
+  return header.base_offset.value() >= 0 && header.last_offset_delta >= 0 &&
+         header.base_offset < to_offset(kLargestSequence) - header.last_offset_delta;
+}
+
 /// The header at the start of `bytes` if it can be one of a batch that fits into `left` bytes.
 std::optional<records::BatchHeader> plausible_header(Bytes bytes, std::uint64_t left) {
   const auto header = records::parse_header(bytes);
-  if (!header || header->size() > left || header->last_offset_delta < 0) return std::nullopt;
+  if (!header || header->size() > left || !has_stored_offsets(*header)) return std::nullopt;
   return *header;
 }
 
@@ -29,11 +34,7 @@ std::string refuse(const records::BatchHeader& header, Bytes batch, const Scanne
            std::to_string(expected.value());
   }
   if (header.leader_epoch < found.epoch) return "its leader epoch falls";
-  if (header.last_offset_delta < 0 ||
-      header.base_offset.value() >
-          std::numeric_limits<std::int64_t>::max() - 2 - header.last_offset_delta) {
-    return "its last offset is out of range";
-  }
+  if (!has_stored_offsets(header)) return "its last offset is out of range";
   if (gaps_below && to_sequence(header.next_offset()) > *gaps_below) {
     return "it reaches beyond its segment";
   }

@@ -23,7 +23,7 @@ std::optional<SegmentId> parse(std::string_view name, std::string_view suffix) {
   std::int64_t offset = 0;
   const auto [end, error] = std::from_chars(name.data(), name.data() + kDigits, offset);
   if (error != std::errc{} || end != name.data() + kDigits || offset < 0 ||
-      offset == std::numeric_limits<std::int64_t>::max()) {
+      Offset(offset) >= to_offset(kLargestSequence)) {
     return std::nullopt;
   }
   SegmentId id{to_sequence(Offset(offset)), 0};

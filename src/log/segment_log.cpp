@@ -119,9 +119,10 @@ bool SegmentLog::must_roll(Extent extent, Timestamp max_timestamp, std::uint64_t
       std::clamp<std::int64_t>(options_.segment_bytes, 1, kLargestSegment));
   if (tail.size + bytes > limit) return true;
   if (extent.last - tail.base() > std::numeric_limits<std::int32_t>::max()) return true;
-  // Kafka's rule: by record time where the first batch has one, else by the wall clock.
+  // Kafka's rule: by record time where the first batch has one, else by the wall clock. A negative
+  // time is as old as 0.
   const std::int64_t waited = tail.first_timestamp.value() >= 0
-                                  ? max_timestamp - tail.first_timestamp
+                                  ? std::max(max_timestamp, Timestamp(0)) - tail.first_timestamp
                                   : core_->store().clock.wall() - tail.created;
   return waited > options_.segment_ms - jitter(options_, core_->handle(), tail.base());
 }

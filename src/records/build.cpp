@@ -63,7 +63,7 @@ void BatchBuilder::begin_record(Offset offset, Timestamp timestamp, std::size_t 
   std::byte prefix[1 + kMaxVarlong + kMaxVarint];
   std::size_t size = 0;
   prefix[size++] = std::byte{0};  // record attributes: none are in use
-  size += write_varlong(prefix + size, timestamp - base_timestamp_);
+  size += write_varlong(prefix + size, timestamp_delta(timestamp, base_timestamp_));
   size += write_varint(prefix + size, static_cast<std::int32_t>(offset - options_.base_offset));
   put_varint(records_, static_cast<std::int32_t>(size + tail_size));
   append(records_, Bytes(prefix, size));

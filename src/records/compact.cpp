@@ -13,11 +13,6 @@ namespace kanal::records {
 namespace {
 
 
-std::int64_t wrapping_difference(Timestamp a, Timestamp b) {
-  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a.value()) -
-                                   static_cast<std::uint64_t>(b.value()));
-}
-
 /// Makes the digest of each record's key while it passes by, in one piece or many.
 class KeySink final : public RecordSink {
  public:
@@ -81,7 +76,7 @@ class KeepSink final : public RecordSink {
     std::size_t body_size = 0;
     body[body_size++] = std::byte{0};  // record attributes: none are in use
     body_size +=
-        write_varlong(body.data() + body_size, wrapping_difference(time, *times_.base));
+        write_varlong(body.data() + body_size, timestamp_delta(time, *times_.base));
     body_size += write_varint(body.data() + body_size, fields.offset_delta);
     std::array<std::byte, kMaxVarint> length;
     const std::size_t length_size =

@@ -187,7 +187,7 @@ class Recompress final : public RecordSink {
     std::byte body[1 + kMaxVarlong + kMaxVarint];
     std::size_t body_size = 0;
     body[body_size++] = std::byte{0};
-    body_size += write_varlong(body + body_size, wrapping_difference(timestamp, base_timestamp_));
+    body_size += write_varlong(body + body_size, timestamp_delta(timestamp, base_timestamp_));
     body_size += write_varint(body + body_size, count_++);
     const std::size_t size = write_varint(bytes, static_cast<std::int32_t>(body_size + tail_size));
     std::copy(body, body + body_size, bytes + size);
@@ -201,10 +201,6 @@ class Recompress final : public RecordSink {
   [[nodiscard]] Result<void>& outcome() noexcept { return outcome_; }
 
  private:
-  static std::int64_t wrapping_difference(Timestamp a, Timestamp b) noexcept {
-    return static_cast<std::int64_t>(static_cast<std::uint64_t>(a.value()) -
-                                     static_cast<std::uint64_t>(b.value()));
-  }
   /// Nothing more is written once the batch cannot be stored any more: a bomb must not cost memory.
   void write(Bytes bytes) {
     if (!outcome_ || too_large_ || check_.has_errors()) return;

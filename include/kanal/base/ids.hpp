@@ -60,6 +60,12 @@ inline constexpr ProducerId kNoProducerId{-1};
 inline constexpr ProducerEpoch kNoProducerEpoch{-1};
 inline constexpr Timestamp kNoTimestamp{-1};
 inline constexpr Offset kNoOffset{-1};
+/// No stored sequence is above. Whoever reads one from a file checks it with is_stored(): sums and
+/// differences of two, and of one and a batch's length, then cannot overflow.
+inline constexpr Sequence kLargestSequence{std::int64_t{1} << 62};
+[[nodiscard]] constexpr bool is_stored(Sequence sequence) {
+  return sequence >= Sequence(1) && sequence <= kLargestSequence;
+}
 
 [[nodiscard]] constexpr Offset to_offset(Sequence sequence) {
   return Offset(sequence.value() - 1);

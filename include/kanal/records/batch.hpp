@@ -110,6 +110,12 @@ struct BatchHeader {
   }
 };
 
+/// What a record of `time` has as its timestamp's delta in a batch of `base`; wraps, as the way back.
+[[nodiscard]] inline std::int64_t timestamp_delta(Timestamp time, Timestamp base) noexcept {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(time.value()) -
+                                   static_cast<std::uint64_t>(base.value()));
+}
+
 /// Reads the header at the start of `bytes`, which need not hold the records. CORRUPT_MESSAGE if
 /// there are fewer than kHeaderSize bytes, the magic is not 2 or the length is below a header's.
 [[nodiscard]] Result<BatchHeader> parse_header(Bytes bytes);

@@ -214,6 +214,21 @@ TEST(Recovery, ASoundBatchOutOfPlaceIsDamage) {
   EXPECT_EQ(with(4, 2), -1);  // the epoch falls
 }
 
+TEST(Recovery, ABatchWithAnOffsetThatNoneHasIsNoneOfTheLog) {
+  constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
+  for (const std::int64_t offset : {std::numeric_limits<std::int64_t>::min(), kMost, kMost - 1}) {
+    World world;
+    fill(world, 4);
+    Buffer bytes = *world.disk.content(world.path(kFirst));
+    const std::size_t size = bytes.size() / 4;
+    bytes[2 * size + records::kHeaderSize] ^= std::byte{1};  // the third is torn
+    records::set_base_offset(MutableBytes(bytes).subspan(3 * size), Offset(offset));
+    world.disk.set_content(world.path(kFirst), bytes);
+    world.kill();
+    EXPECT_EQ(world.open()->watermarks().high_watermark, Offset(2)) << offset;
+  }
+}
+
 TEST(Recovery, ScansOnlyBehindTheCheckpoint) {
   World world;
   fill(world, 100, true);

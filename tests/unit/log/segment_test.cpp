@@ -62,6 +62,22 @@ TEST(Segments, RollByRecordTimeOfTheFirstBatch) {
   EXPECT_FALSE(world.disk.content(world.path(log_name(3))));
 }
 
+TEST(Segments, RollByRecordTimeWhateverTimeAClientWrites) {
+  constexpr std::int64_t kEarliest = std::numeric_limits<std::int64_t>::min();
+  constexpr std::int64_t kLatest = std::numeric_limits<std::int64_t>::max();
+  World world;
+  world.options.segment_ms = 1000;
+  auto partition = world.open();
+  ASSERT_TRUE(world.append(*partition, {.timestamp = 5000}));
+  ASSERT_TRUE(world.append(*partition, {.timestamp = kEarliest}));
+  EXPECT_FALSE(world.disk.content(world.path(log_name(1))));
+  ASSERT_TRUE(world.append(*partition, {.timestamp = kLatest}));
+  EXPECT_TRUE(world.disk.content(world.path(log_name(2))));
+  ASSERT_TRUE(world.append(*partition, {.timestamp = kEarliest}));
+  EXPECT_FALSE(world.disk.content(world.path(log_name(3))));
+  EXPECT_EQ(read_all(world, *partition), range(0, 4));
+}
+
 TEST(Segments, RollByTheClockWhereTheFirstBatchHasNoTime) {
   World world;
   world.options.segment_ms = 1000;
@@ -223,7 +239,13 @@ TEST(Segments, AHugeColdBatchIsLoadedPieceByPiece) {
 }
 
 TEST(Segments, AMissingOrDamagedIndexIsMadeAgain) {
-  for (const int damage : {0, 1, 2, 3}) {
+  constexpr std::size_t kBase = 16, kEnd = 24;  // in the file
+  const auto forge = [](Buffer& bytes, std::size_t at, std::int64_t sequence) {
+    store_be(bytes.data() + at, sequence);
+    const std::size_t crc = bytes.size() - 4;
+    store_be(bytes.data() + crc, records::crc32c(Bytes(bytes).first(crc)));
+  };
+  for (const int damage : {0, 1, 2, 3, 4, 5}) {
     World world;
     Many many(world);
     const Offsets bases = read_all(world, *many.partition);
@@ -238,6 +260,8 @@ TEST(Segments, AMissingOrDamagedIndexIsMadeAgain) {
       if (damage == 1) bytes[bytes.size() / 2] ^= std::byte{4};
       if (damage == 2) bytes.resize(bytes.size() / 2);
       if (damage == 3) bytes.clear();
+      if (damage == 4) forge(bytes, kBase, std::numeric_limits<std::int64_t>::min());
+      if (damage == 5) forge(bytes, kEnd, std::numeric_limits<std::int64_t>::max());
       if (damage != 0) world.disk.set_content(path, bytes);
     }
     EXPECT_GT(damaged, 3);
