@@ -49,7 +49,8 @@ Result<void> Epochs::decode(BlobReader& reader) {
   for (std::uint32_t i = 0; i < count && reader.good(); ++i) {
     const auto epoch = reader.id<LeaderEpoch>();
     const auto first = reader.id<Offset>();
-    const bool later = epoch > latest() && (entries_.empty() || first >= entries_.back().first_offset);
+    const bool later =
+        epoch > latest() && (entries_.empty() || first >= entries_.back().first_offset);
     if (reader.good() && (first.value() < 0 || !later)) {
       return storage_error("The leader epochs are out of order.");
     }

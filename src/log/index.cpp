@@ -10,7 +10,7 @@ namespace {
 constexpr std::string_view kIndexMagic = "KNLX";
 constexpr std::uint16_t kIndexVersion = 1;
 
-/// Whether it can be a segment's, and the blocks such a segment's: rising, from its begin, inside it.
+/// Whether it can be a segment's, and the blocks such a one's: rising, from its begin, inside it.
 bool is_sound(const IndexFile& index) {
   const auto in_order = [](const Block& a, const Block& b) {
     return a.first < b.first && a.position < b.position;

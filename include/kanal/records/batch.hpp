@@ -110,7 +110,8 @@ struct BatchHeader {
   }
 };
 
-/// What a record of `time` has as its timestamp's delta in a batch of `base`; wraps, as the way back.
+/// What a record of `time` has as its delta in a batch of base timestamp `base`; wraps, as the way
+/// back.
 [[nodiscard]] inline std::int64_t timestamp_delta(Timestamp time, Timestamp base) noexcept {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(time.value()) -
                                    static_cast<std::uint64_t>(base.value()));
