@@ -150,15 +150,12 @@ void Membership::join_known(const Turn& turn, const JoinCommand& command) {
 void Membership::join_again(const Turn& turn, const wire::JoinGroupRequest& request,
                             Member& member) {
   const bool same = same_protocols(member.protocols, request.protocols);
-  // The same again during the sync: the first answer was lost.
-  if (state_ == GroupState::kCompletingRebalance && same) {
-    turn.reply(joined(member, is_leader(member)));
-    return;
-  }
-  // A leader joins again when something changed that its metadata does not show (topics).
-  if (state_ == GroupState::kStable && same && !is_leader(member)) {
+  // The same again during the sync: the first answer was lost. A leader of a stable group joins
+  // again when something changed that its metadata does not show (topics).
+  if (same && (state_ == GroupState::kCompletingRebalance ||
+               (state_ == GroupState::kStable && !is_leader(member)))) {
     keep_session(turn.now, member);
-    turn.reply(joined(member, false));
+    turn.reply(joined(member, is_leader(member)));
     return;
   }
   update(turn, request, member);

@@ -57,6 +57,17 @@ TEST(GroupSync, WhoIsAnsweredByAStableGroupHasAWholeSession) {
   EXPECT_EQ(live.heartbeat({.member = live.follower}), NONE);
 }
 
+TEST(GroupSync, WhoJoinsAgainDuringTheSyncHasAWholeSession) {
+  Joined live;
+  for (int i = 0; i < 2; ++i) {
+    live.pass(seconds{9});
+    EXPECT_EQ(live.heartbeat({.member = live.leader}), NONE);
+    EXPECT_EQ(live.joined(live.join({.member = live.follower})).generation_id, 1);
+  }
+  live.pass(seconds{9});
+  EXPECT_EQ(live.heartbeat({.member = live.follower}), NONE);
+}
+
 TEST(GroupSync, ChecksInKafkasOrder) {
   LiveGroup nobody;
   EXPECT_EQ(nobody.synced(nobody.sync({.member = "m"})).error_code, UNKNOWN_MEMBER_ID);
