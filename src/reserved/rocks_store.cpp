@@ -498,12 +498,14 @@ Result<void> RocksStore::repair_if_broken() {
 }
 
 // RocksDB keeps its error state after a failed journal write: resumed or, failing that, opened
-// anew. Until all of that has worked the database is closed and the table as it was.
+// anew, as where it could not make a journal while it recovered: that it takes for the end, and
+// answers the same whether there is room by now or not. Until all of that has worked the database
+// is closed and the table as it was.
 Result<void> RocksStore::repair() {
   const std::unique_lock database(db_lock_);
   if (!broken_) return {};
   const rocksdb::Status resumed = db_ == nullptr ? rocksdb::Status::Aborted() : db_->Resume();
-  if (resumed.IsNoSpace()) {
+  if (resumed.IsNoSpace() && resumed.severity() < rocksdb::Status::kFatalError) {
     return std::unexpected(storage_error("the reserved store still has no room", resumed));
   }
   if (resumed.ok()) {

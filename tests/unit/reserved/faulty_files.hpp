@@ -4,6 +4,7 @@
 
 #include <rocksdb/file_system.h>
 
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -18,7 +19,9 @@ namespace kanal::reserved {
 
 class FaultyFiles final : public rocksdb::FileSystemWrapper {
  public:
-  FaultyFiles() : FileSystemWrapper(rocksdb::FileSystem::Default()) {}
+  FaultyFiles() : FileSystemWrapper(rocksdb::FileSystem::Default()) {
+    no_space_.SetRetryable(true);  // as RocksDB's own
+  }
   const char* Name() const override { return "FaultyFiles"; }
 
   /// Changes so far; the one numbered `change` (from 1) fails, and all after it while `lasting`.
@@ -42,6 +45,8 @@ class FaultyFiles final : public rocksdb::FileSystemWrapper {
     const std::lock_guard guard(lock_);
     full_ = full;
   }
+  /// A full disk has no room for new files either.
+  void refuse_files_when_full() { files_take_space_ = true; }
   /// The change so numbered finds no space, once, whatever it is.
   void fill_at(std::uint64_t change) {
     const std::lock_guard guard(lock_);
@@ -66,7 +71,7 @@ class FaultyFiles final : public rocksdb::FileSystemWrapper {
   rocksdb::IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
                                     std::unique_ptr<rocksdb::FSWritableFile>* file,
                                     rocksdb::IODebugContext* debug) override {
-    if (auto failed = change(false); !failed.ok()) return failed;
+    if (auto failed = change(files_take_space_); !failed.ok()) return failed;
     auto status = FileSystemWrapper::NewWritableFile(path, options, file, debug);
     if (!status.ok()) return status;
     const std::lock_guard guard(lock_);
@@ -120,7 +125,7 @@ class FaultyFiles final : public rocksdb::FileSystemWrapper {
     rocksdb::IOStatus synced(rocksdb::IOStatus status) {
       if (auto failed = files_.change(false); !failed.ok()) return failed;
       const std::lock_guard guard(files_.lock_);
-      if (files_.syncs_full_) return rocksdb::IOStatus::NoSpace("the disk is full");
+      if (files_.syncs_full_) return files_.no_space_;
       const auto at = files_.synced_.find(path_);
       // A file still open is known by its old name after a rename; those are synced before it.
       if (status.ok() && at != files_.synced_.end()) at->second = written_;
@@ -135,9 +140,7 @@ class FaultyFiles final : public rocksdb::FileSystemWrapper {
     const std::lock_guard guard(lock_);
     ++changes_;
     ++by_thread_[std::this_thread::get_id()];
-    if ((full_ && takes_space) || full_at_ == changes_) {
-      return rocksdb::IOStatus::NoSpace("the disk is full");
-    }
+    if ((full_ && takes_space) || full_at_ == changes_) return no_space_;
     if (fails_at_ && (changes_ == *fails_at_ || (lasting_ && changes_ > *fails_at_))) {
       return rocksdb::IOStatus::IOError("injected");
     }
@@ -149,7 +152,9 @@ class FaultyFiles final : public rocksdb::FileSystemWrapper {
   std::map<std::thread::id, std::uint64_t> by_thread_;
   std::optional<std::uint64_t> fails_at_;
   bool lasting_ = false;
+  rocksdb::IOStatus no_space_ = rocksdb::IOStatus::NoSpace("the disk is full");
   bool full_ = false;
+  std::atomic<bool> files_take_space_ = false;
   bool syncs_full_ = false;
   std::optional<std::uint64_t> full_at_;
   std::map<std::string, std::uint64_t> synced_;  // bytes of each file that a power cut leaves

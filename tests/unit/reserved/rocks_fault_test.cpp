@@ -5,10 +5,14 @@
 #include "store_support.hpp"
 
 #include <cerrno>
+#include <chrono>
+#include <functional>
 #include <thread>
 
 namespace kanal::reserved {
 namespace {
+
+using namespace std::chrono_literals;
 
 class RocksFaults : public testing::Test {
  protected:
@@ -139,9 +143,10 @@ TEST_F(RocksFaults, FlushMakesEverythingDurable) {
   EXPECT_EQ(content_of(*opened->session).value(), (Content{{kOrders, {"a"}}}));
 }
 
-TEST_F(RocksFaults, AFullDiskRefusesWritesAndMendsItself) {
+/// `then`: after the first one.
+void refuse_writes_while_full(
+    const std::shared_ptr<FaultyFiles>& files, const std::function<void()>& then = [] {}) {
   const ScratchDirectory directory;
-  const auto files = std::make_shared<FaultyFiles>();
   auto opened = open_over(directory.path(), files);
   ASSERT_TRUE(opened);
   ASSERT_TRUE(append(*opened->session, kOrders, {"a"}));
@@ -151,6 +156,7 @@ TEST_F(RocksFaults, AFullDiskRefusesWritesAndMendsItself) {
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, ErrorCode::KAFKA_STORAGE_ERROR);
     EXPECT_EQ(refused.error().os_error, ENOSPC) << refused.error().detail;
+    if (i == 0) then();
   }
   files->set_full(false);
   const auto stored = append(*opened->session, kOrders, {"b"}, Durability::kSynced);
@@ -161,6 +167,23 @@ TEST_F(RocksFaults, AFullDiskRefusesWritesAndMendsItself) {
   auto reopened = open_over(directory.path(), files);
   ASSERT_TRUE(reopened);
   EXPECT_EQ(content_of(*reopened->session).value(), expected);
+}
+
+TEST_F(RocksFaults, AFullDiskRefusesWritesAndMendsItself) {
+  refuse_writes_while_full(std::make_shared<FaultyFiles>());
+}
+
+TEST_F(RocksFaults, AFullDiskThatTakesNoNewFileEitherMendsItself) {
+  const auto files = std::make_shared<FaultyFiles>();
+  files->refuse_files_when_full();
+  // RocksDB itself tries to recover, on a thread of its own, and takes the file it cannot have for
+  // the end. Until it has come to that it answers that it is busy, which would be mended anyway.
+  const auto changes_of_others = [&] { return files->changes() - files->changes_of_this_thread(); };
+  const auto recovery_has_failed = [&, before = changes_of_others()] {
+    for (int i = 0; i < 1000 && changes_of_others() == before; ++i) std::this_thread::sleep_for(5ms);
+    std::this_thread::sleep_for(50ms);
+  };
+  refuse_writes_while_full(files, recovery_has_failed);
 }
 
 TEST_F(RocksFaults, AfterAFullDiskAReadIsEnoughToMendIt) {
