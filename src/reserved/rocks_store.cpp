@@ -9,6 +9,7 @@
 #include "kanal/base/logging.hpp"
 #include "kanal/reserved/check.hpp"
 #include "names.hpp"
+#include "quota_files.hpp"
 #include "record_frame.hpp"
 #include "rocks_files.hpp"
 
@@ -180,7 +181,7 @@ class RocksStore final : public Store, public std::enable_shared_from_this<Rocks
  public:
   RocksStore(std::string directory, const std::shared_ptr<rocksdb::FileSystem>& files)
       : directory_(std::move(directory)),
-        files_(std::make_shared<FewerSyncs>(files)),
+        files_(std::make_shared<FewerSyncs>(std::make_shared<QuotaFiles>(files))),
         env_(rocksdb::NewCompositeEnv(files_)),
         options_(base_options()) {
     options_.env = env_.get();

@@ -161,21 +161,27 @@ TEST_F(BrokenDisk, ATrimThatFindsNoRoomIsRefusedAndDoneLater) {
 }
 
 TEST_F(BrokenDisk, ARocksDbWithoutRoomMendsItself) {
-  ASSERT_EQ(commit("g", "good", 3), kFine);
-  faults_.set({{.operations = "write,allocate,open", .error = ENOSPC, .pattern = "*/reserved/*"}});
-  Admin admin(broker_.address());
-  EXPECT_EQ(admin.create({"not-now"}).code, kStorage);
-  EXPECT_NE(commit("g", "good", 4), kFine);
-  EXPECT_EQ(read("good").size(), 10U);
-  faults_.clear();
-  EXPECT_TRUE(commits_before_long("g", "good", 5));
-  EXPECT_TRUE(before_long([&] { return admin.create({"now"}).ok(); }));
-  EXPECT_TRUE(taken_before_long("good")) << "the reserve is back";
-  restart();
-  EXPECT_EQ(committed("g", "good"), 5);
-  const auto topics = Admin(broker_.address()).metadata().topics;
-  EXPECT_TRUE(topics.contains("now"));
-  EXPECT_FALSE(topics.contains("not-now"));
+  std::int64_t offset = 3;
+  std::size_t records = 10;
+  ASSERT_EQ(commit("g", "good", offset), kFine);
+  for (const int error : {ENOSPC, EDQUOT}) {
+    const std::string name = std::to_string(error);
+    SCOPED_TRACE("errno " + name);
+    faults_.set({{.operations = "write,allocate,open", .error = error, .pattern = "*/reserved/*"}});
+    Admin admin(broker_.address());
+    EXPECT_EQ(admin.create({"not-now-" + name}).code, kStorage);
+    EXPECT_NE(commit("g", "good", ++offset), kFine);
+    EXPECT_EQ(read("good").size(), records++);
+    faults_.clear();
+    EXPECT_TRUE(commits_before_long("g", "good", ++offset));
+    EXPECT_TRUE(before_long([&] { return admin.create({"now-" + name}).ok(); }));
+    EXPECT_TRUE(taken_before_long("good")) << "the reserve is back";
+    restart();
+    EXPECT_EQ(committed("g", "good"), offset);
+    const auto topics = Admin(broker_.address()).metadata().topics;
+    EXPECT_TRUE(topics.contains("now-" + name));
+    EXPECT_FALSE(topics.contains("not-now-" + name));
+  }
 }
 
 TEST_F(BrokenDisk, ARocksDbThatFailsForGoodStopsChangesAndCommitsButNoRecords) {

@@ -5,7 +5,9 @@
 #include <rocksdb/file_system.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -47,6 +49,12 @@ class FaultyFiles final : public rocksdb::FileSystemWrapper {
   }
   /// A full disk has no room for new files either.
   void refuse_files_when_full() { files_take_space_ = true; }
+  /// Where there is no space it is a quota that is used up: told as RocksDB tells what it does not
+  /// know.
+  void use_quota() {
+    const std::lock_guard guard(lock_);
+    no_space_ = rocksdb::IOStatus::IOError("While appending to file: a", std::strerror(EDQUOT));
+  }
   /// The change so numbered finds no space, once, whatever it is.
   void fill_at(std::uint64_t change) {
     const std::lock_guard guard(lock_);

@@ -186,6 +186,12 @@ TEST_F(RocksFaults, AFullDiskThatTakesNoNewFileEitherMendsItself) {
   refuse_writes_while_full(files, recovery_has_failed);
 }
 
+TEST_F(RocksFaults, AQuotaThatIsUsedUpIsAFullDisk) {
+  const auto files = std::make_shared<FaultyFiles>();
+  files->use_quota();
+  refuse_writes_while_full(files);
+}
+
 TEST_F(RocksFaults, AfterAFullDiskAReadIsEnoughToMendIt) {
   const ScratchDirectory directory;
   const auto files = std::make_shared<FaultyFiles>();
