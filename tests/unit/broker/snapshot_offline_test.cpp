@@ -1,11 +1,11 @@
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <filesystem>
 #include <fstream>
 
 #include "data_directory.hpp"
 #include "kanal/broker/snapshot.hpp"
+#include "support/scratch_directory.hpp"
 
 namespace kanal::broker {
 namespace {
@@ -16,32 +16,30 @@ const std::string kChannel = "channels/kafka.a/";
 class OfflineSnapshot : public ::testing::Test {
  protected:
   OfflineSnapshot() {
-    std::string pattern = ::testing::TempDir() + "kanal-offline-XXXXXX";
-    const char* made = ::mkdtemp(pattern.data());
-    root_ = made != nullptr ? made : "";
     write("meta", encode_meta({"cluster-1", NodeId(3)}));
     write("reserved/CURRENT", "x");
   }
-  ~OfflineSnapshot() override { fs::remove_all(root_); }
 
   void write(const std::string& name, const std::string& content) {
-    const fs::path path = root_ / "data" / name;
+    const fs::path path = fs::path(scratch_.path()) / name;
     fs::create_directories(path.parent_path());
     std::ofstream(path) << content;
   }
   SnapshotReport take() {
-    auto report = snapshot_offline(*files_, root_ / "data", root_ / "copy");
+    auto report = snapshot_offline(*files_, scratch_.path(), scratch_.path("copy"));
     EXPECT_TRUE(report) << report.error().detail;
     return report ? *report : SnapshotReport{};
   }
-  bool has(const std::string& name) const { return fs::exists(root_ / "copy" / name); }
+  bool has(const std::string& name) const { return fs::exists(copy_of(name)); }
 
   std::uintmax_t links_of(const std::string& name) const {
-    return fs::hard_link_count(root_ / "copy" / name);
+    return fs::hard_link_count(copy_of(name));
   }
 
+  fs::path copy_of(const std::string& name) const { return fs::path(scratch_.path("copy")) / name; }
+
+  const kanal::test::ScratchDirectory scratch_;
   const std::unique_ptr<FileSystem> files_ = make_system_file_system();
-  fs::path root_;
 };
 
 TEST_F(OfflineSnapshot, HasTopicsOfEveryName) {

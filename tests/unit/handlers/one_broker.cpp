@@ -1,7 +1,5 @@
 #include "one_broker.hpp"
 
-#include <stdlib.h>
-
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
@@ -13,10 +11,6 @@ OneBroker::OneBroker() {
   const auto wall = clock.wall().value();
   clock.pass(std::chrono::hours(1'000'000));
   clock.set(wall);
-  std::string pattern = ::testing::TempDir() + "kanal-handlers-XXXXXX";
-  const char* made = ::mkdtemp(pattern.data());
-  CHECK(made != nullptr, "a directory for the test");
-  directory = made;
   peer.listener = &listener;
   config = coordinator::make_broker_config({}, {}).value();
   start();
@@ -25,7 +19,6 @@ OneBroker::OneBroker() {
 OneBroker::~OneBroker() {
   EXPECT_TRUE(broker->stop({}));
   broker.reset();
-  EXPECT_TRUE(files->remove_all(directory));
 }
 
 void OneBroker::start() {

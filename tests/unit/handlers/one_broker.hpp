@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "support/scratch_directory.hpp"
 #include "unit/log/world.hpp"
 
 namespace kanal::handlers::testing {
@@ -52,7 +53,8 @@ class OneBroker : public ::testing::Test {
   }
   void run(broker::Task<void> task);
 
-  std::string directory;
+  const kanal::test::ScratchDirectory scratch;
+  const std::string& directory = scratch.root();
   log::test::HandClock clock;
   AtOnce helpers;
   Counting random;

@@ -1,36 +1,19 @@
-// For tests of the reserved stores: a directory of their own, and a store's content as plain text.
+// For tests of the reserved stores: a store's content as plain text.
 #pragma once
 
 #include "kanal/reserved/store.hpp"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
+#include "support/scratch_directory.hpp"
+
 #include <map>
 #include <string>
 #include <vector>
 
 namespace kanal::reserved {
 
-class ScratchDirectory {
- public:
-  ScratchDirectory() {
-    std::string pattern =
-        (std::filesystem::temp_directory_path() / "kanal_reserved_XXXXXX").string();
-    path_ = mkdtemp(pattern.data()) == nullptr ? "" : pattern;
-  }
-  ~ScratchDirectory() { std::filesystem::remove_all(path_); }
-  ScratchDirectory(const ScratchDirectory&) = delete;
-  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
-  [[nodiscard]] std::string path(const std::string& name = "reserved") const {
-    return path_ + "/" + name;
-  }
-
- private:
-  std::string path_;
-};
-
+using kanal::test::ScratchDirectory;
 using Content = std::map<ReservedName, std::vector<std::string>>;
 
 inline Result<Content> content_of(Session& session) {

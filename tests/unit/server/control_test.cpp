@@ -1,7 +1,6 @@
 #include "control.hpp"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -10,6 +9,8 @@
 #include <algorithm>
 #include <chrono>
 #include <thread>
+
+#include "support/scratch_directory.hpp"
 
 namespace kanal::server {
 namespace {
@@ -77,13 +78,6 @@ class Client {
 
 class Control : public ::testing::Test {
  protected:
-  Control() {
-    std::string pattern = ::testing::TempDir() + "kanal-control-XXXXXX";
-    const char* made = ::mkdtemp(pattern.data());
-    directory_ = made != nullptr ? made : "";
-  }
-  ~Control() override { EXPECT_TRUE(files_->remove_all(directory_)); }
-
   /// So patient that a test would not end if it waited for it.
   std::unique_ptr<ControlSocket> open() {
     auto echo = [](const std::string& line, const auto&) -> Result<std::string> { return line; };
@@ -93,7 +87,8 @@ class Control : public ::testing::Test {
   }
 
   const std::unique_ptr<FileSystem> files_ = make_system_file_system();
-  std::string directory_;
+  const kanal::test::ScratchDirectory scratch_;
+  const std::string& directory_ = scratch_.root();
 };
 
 TEST_F(Control, AnswersALine) {
