@@ -32,7 +32,9 @@ constexpr Option kOptions[] = {
     {"threads.io", OptionKind::kNumber, "0", 0, 64, "",
      "Threads that serve connections; 0 is one for each CPU, at most 16.", ""},
     {"threads.helpers", OptionKind::kNumber, "2", 1, 64, "",
-     "Threads for what waits for the disk or computes long: opening logs, syncs, cold reads.", ""},
+     "Threads for what waits for the disk or computes long: opening logs, syncs, cold reads; as "
+     "many again, of a low priority, for compaction.",
+     ""},
     {"limits.request_memory", OptionKind::kBytes, "0", 0, kTebibyte, "",
      "Bytes of requests read and not yet answered, over all connections; 0 is a quarter of the "
      "memory there is.",
@@ -54,7 +56,8 @@ constexpr Option kOptions[] = {
     {"log.recovery", OptionKind::kWord, "strict", 0, 0, "strict, truncate",
      "What a start does about a log that is damaged in the middle: strict keeps the partition "
      "offline and untouched, truncate cuts the log before the damage and keeps what lay behind it "
-     "beside the log.",
+     "beside the log. Where the reserved channels lack what the last clean stop left, strict does "
+     "not start, truncate goes on without it.",
      ""},
     {"logging.level", OptionKind::kWord, "info", 0, 0, "trace, debug, info, warn, error, off",
      "Least important log lines that are written.", ""},
