@@ -9,9 +9,9 @@
 #include "kanal/base/logging.hpp"
 #include "kanal/reserved/check.hpp"
 #include "names.hpp"
-#include "quota_files.hpp"
 #include "record_frame.hpp"
 #include "rocks_files.hpp"
+#include "rocks_quota.hpp"
 
 #include <rocksdb/cache.h>
 #include <rocksdb/db.h>
