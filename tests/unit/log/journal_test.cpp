@@ -1,5 +1,6 @@
 // The journal that many logs share for their syncs: its bytes, what survives of it, and that a
 // replay never brings back what was removed.
+#include "blob.hpp"
 #include "journal_format.hpp"
 #include "segment_log.hpp"
 #include "world.hpp"
@@ -167,11 +168,24 @@ class Logs {
     });
     return durable;
   }
+  /// What all of them get becomes durable, so often.
+  void commit(int times = 1, const BatchSpec& spec = {}) {
+    for (int i = 0; i < times; ++i) {
+      append(spec);
+      ASSERT_EQ(sync(), all.size());
+    }
+  }
   /// Until the journal exists and names are durable, so that a sync needs one write and one sync.
   void warm_up() {
-    append();
-    ASSERT_EQ(sync(), all.size());
+    commit();
     world_.helpers.run();
+  }
+  /// As the broker stops.
+  void stop() {
+    world_.store().prepare_stop();
+    for (const auto& log : all) ASSERT_TRUE(log->log().checkpoint(log->checkpoint()));
+    ASSERT_TRUE(world_.store().stop({}));
+    all.clear();
   }
   void power_cut() {
     all.clear();
@@ -256,10 +270,7 @@ TEST(Journal, EvenTheSmallestServesMany) {
     world.kill();
     Logs logs(world);
     logs.warm_up();
-    for (int i = 0; i < 5; ++i) {
-      logs.append();
-      ASSERT_EQ(logs.sync(), logs.all.size());
-    }
+    logs.commit(5);
     logs.power_cut();
     logs.open();
     EXPECT_EQ(logs.sizes(), Sizes(kMany, 6));
@@ -279,10 +290,7 @@ TEST(Journal, APowerCutLosesNothingThatWasSynced) {
   World world;
   Logs logs(world);
   logs.warm_up();
-  for (int i = 0; i < 3; ++i) {
-    logs.append();
-    ASSERT_EQ(logs.sync(), logs.all.size());
-  }
+  logs.commit(3);
   logs.append();  // not synced
   logs.power_cut();
   logs.open();
@@ -293,8 +301,7 @@ TEST(Journal, AKilledProcessLosesNothingEither) {
   World world;
   Logs logs(world);
   logs.warm_up();
-  logs.append();
-  ASSERT_EQ(logs.sync(), logs.all.size());
+  logs.commit();
   logs.append();
   logs.all.clear();
   world.kill();
@@ -340,8 +347,7 @@ TEST(Journal, OutOfFileHandlesLogsAreSyncedForThemselvesUntilThereAreSome) {
   World world;
   Logs logs(world);
   logs.warm_up();
-  logs.append();
-  ASSERT_EQ(logs.sync(), logs.all.size());
+  logs.commit();
   logs.all.pop_back();  // its segment has to be opened before the half is used again
   LogLines lines("log");
   world.disk.fail({.kinds = Disk::kOpen, .error = EMFILE, .sticky = true});
@@ -352,8 +358,7 @@ TEST(Journal, OutOfFileHandlesLogsAreSyncedForThemselvesUntilThereAreSome) {
   EXPECT_TRUE(world.disk.fault_fired());
   world.disk.clear_faults();
   EXPECT_EQ(lines.with("journal failed"), 0U);
-  logs.append();
-  ASSERT_EQ(logs.sync(), logs.all.size());
+  logs.commit();
   world.helpers.run();
   logs.append();
   (void)world.disk.take_count(Disk::kAll);
@@ -369,8 +374,7 @@ TEST(Journal, ATornLastEntryIsCut) {
     World world;
     Logs logs(world);
     logs.warm_up();
-    logs.append();
-    ASSERT_EQ(logs.sync(), logs.all.size());
+    logs.commit();
     logs.append({.value = std::string(1000, 'y')});
     world.disk.fail({.kinds = Disk::kSync, .sticky = true});
     EXPECT_EQ(logs.sync(), 0U);
@@ -397,8 +401,7 @@ TEST(Journal, ADeletedTopicAndOneMadeAgainNeverMeetOldRecords) {
   World world;
   Logs logs(world);
   logs.warm_up();
-  logs.append();
-  ASSERT_EQ(logs.sync(), logs.all.size());
+  logs.commit();
   for (std::int32_t i = 0; i < 2; ++i) {
     logs.all[static_cast<std::size_t>(i)].reset();
     ASSERT_TRUE(world.store().remove(world.id("t", i)));
@@ -422,8 +425,7 @@ TEST(Journal, TrimmedSegmentsStayAway) {
   World world;
   Logs logs(world);
   logs.warm_up();
-  logs.append();
-  ASSERT_EQ(logs.sync(), logs.all.size());
+  logs.commit();
   ASSERT_TRUE(logs.all[0]->trim(Offset(2)));
   world.helpers.run();
   EXPECT_FALSE(world.disk.content(world.path(segment_name(Sequence(1)))));
@@ -440,10 +442,7 @@ TEST(Journal, AReplayMayBeCutAtAnyStepAndBeginsAnew) {
     World world;
     Logs logs(world);
     logs.warm_up();
-    for (int i = 0; i < 3; ++i) {
-      logs.append();
-      ASSERT_EQ(logs.sync(), logs.all.size());
-    }
+    logs.commit(3);
     logs.all.clear();
     world.helpers.forget();
     world.disk.power_cut();
@@ -468,12 +467,8 @@ TEST(Journal, AStopLeavesItEmptyAndTheNextStartUsesItAgain) {
   World world;
   Logs logs(world);
   logs.warm_up();
-  logs.append();
-  ASSERT_EQ(logs.sync(), logs.all.size());
-  world.store().prepare_stop();
-  for (const auto& log : logs.all) ASSERT_TRUE(log->log().checkpoint(log->checkpoint()));
-  ASSERT_TRUE(world.store().stop({}));
-  logs.all.clear();
+  logs.commit();
+  logs.stop();
   world.kill();
   LogLines lines("log");
   world.kill();
@@ -491,10 +486,7 @@ TEST(Journal, AStopLeavesItEmptyAndTheNextStartUsesItAgain) {
 /// Of three commits, damaged in the middle, which the disk does not show yet; its logs are closed.
 Buffer damaged_journal(World& world, Logs& logs) {
   logs.warm_up();
-  for (int i = 0; i < 3; ++i) {
-    logs.append();
-    EXPECT_EQ(logs.sync(), logs.all.size());
-  }
+  logs.commit(3);
   logs.all.clear();
   Buffer bytes = *world.disk.content(kPath);
   bytes[2 * kJournalBlock + 60] ^= std::byte{1};
@@ -524,8 +516,7 @@ TEST(Journal, ASecondDamagedFileIsKeptBesideTheFirst) {
   std::vector<Buffer> damaged;
   for (int round = 0; round < 2; ++round) {
     for (int i = 0; i < 3; ++i) {
-      logs.append();
-      ASSERT_EQ(logs.sync(), logs.all.size());
+      logs.commit();
       world.helpers.run();
     }
     logs.all.clear();
@@ -588,10 +579,7 @@ TEST(Journal, BytesOfAChannelThatNobodyCanIdentifyAreKept) {
   World world;
   Logs logs(world);
   logs.warm_up();
-  for (int i = 0; i < 3; ++i) {
-    logs.append();
-    ASSERT_EQ(logs.sync(), logs.all.size());
-  }
+  logs.commit(3);
   logs.all.clear();
   const std::string channel = world.path("channel");
   Buffer bytes = *world.disk.content(channel);
@@ -610,10 +598,7 @@ TEST(Journal, WhileItIsKeptNoDamagedLogIsCut) {
   World world;
   Logs logs(world);
   logs.warm_up();
-  for (int i = 0; i < 3; ++i) {
-    logs.append();
-    ASSERT_EQ(logs.sync(), logs.all.size());
-  }
+  logs.commit(3);
   logs.all.clear();
   const std::string second =
       "/data/channels/" + directory_name(world.id("t", 1)) + "/" + segment_name(Sequence(1));
@@ -645,16 +630,10 @@ TEST(Journal, AStopDoesNotForgetWhatAChannelHadThatItCouldNotBeWrittenTo) {
   World world;
   Logs logs(world);
   logs.warm_up();
-  world.store().prepare_stop();
-  for (const auto& log : logs.all) ASSERT_TRUE(log->log().checkpoint(log->checkpoint()));
-  ASSERT_TRUE(world.store().stop({}));
-  logs.all.clear();
+  logs.stop();
   world.kill();  // takes the mark
   logs.open();
-  for (int i = 0; i < 3; ++i) {
-    logs.append();
-    ASSERT_EQ(logs.sync(), logs.all.size());
-  }
+  logs.commit(3);
   logs.all.clear();
   world.disk.fail({.kinds = Disk::kWrite});  // of the replay into the first log
   world.kill();
@@ -673,13 +652,22 @@ TEST(Journal, ANewerFormatOrAnUnreadableFileKeepsAllChannelsClosed) {
   World world;
   Logs logs(world);
   logs.warm_up();
-  logs.append();
-  ASSERT_EQ(logs.sync(), logs.all.size());
+  logs.commit();
   logs.all.clear();
   world.disk.fail({.kinds = Disk::kRead});
   world.kill();
   EXPECT_FALSE(world.try_open("t", 0));
   world.disk.clear_faults();
+  const Buffer ours = *world.disk.content(kPath);
+  BlobWriter writer;
+  writer.raw(Buffer(36));  // as long as ours
+  Buffer newer = ours;
+  std::ranges::copy(writer.seal("KNLJ", 2), newer.begin());
+  world.disk.set_content(kPath, newer);
+  world.kill();
+  EXPECT_FALSE(world.try_open("t", 0));
+  EXPECT_EQ(world.disk.content(kPath), newer);
+  world.disk.set_content(kPath, ours);
   world.kill();
   EXPECT_TRUE(world.try_open("t", 0));
 }
@@ -695,10 +683,7 @@ TEST(Journal, AFailedWriteIsToldOnceAndEverybodySyncsForHimself) {
     EXPECT_EQ(logs.sync(), logs.all.size());
     world.helpers.run();
     EXPECT_EQ(lines.with("The shared journal failed"), 1U);
-    for (int i = 0; i < 3; ++i) {
-      logs.append();
-      EXPECT_EQ(logs.sync(), logs.all.size());
-    }
+    logs.commit(3);
     EXPECT_EQ(lines.with("The shared journal failed"), 1U);
     logs.power_cut();
     logs.open();
@@ -710,8 +695,7 @@ TEST(Journal, ALogWhoseSyncFailedKeepsItsRecordsInTheJournal) {
   World world;
   Logs logs(world);
   logs.warm_up();
-  logs.append();
-  ASSERT_EQ(logs.sync(), logs.all.size());
+  logs.commit();
   world.disk.fail({.kinds = Disk::kSync});
   EXPECT_FALSE(logs.all[0]->log().sync());
   EXPECT_FALSE(world.append(*logs.all[0]));
