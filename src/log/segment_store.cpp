@@ -65,7 +65,7 @@ class SegmentStore final : public LogStore {
   std::optional<SavedChannels> read_saved_file(std::string_view name);
   std::optional<SavedChannel> take_saved(const ChannelId& id);
   Result<Opened> open_channel(const ChannelId& id, ChannelHandle handle, LeaderEpoch epoch,
-                              const LogOptions& options, std::optional<SavedChannel> saved);
+                              const LogOptions& options);
   Result<void> move_away(const ChannelId& id, std::string_view where, const std::string& as);
   Result<std::string> check_identity(const ChannelId& id);
   Result<void> sync_moved(const ChannelId& id);
@@ -74,13 +74,15 @@ class SegmentStore final : public LogStore {
   void tell_sink(const std::vector<std::shared_ptr<Core>>& cores,
                  const std::vector<std::int64_t>& synced_before);
   std::vector<SavedChannel> take_kept(const std::vector<std::shared_ptr<Core>>& cores);
+  void keep_older(std::vector<SavedChannel>& kept);
 
   const std::shared_ptr<StoreContext> context_;
   CommitSink* sink_ = nullptr;
   std::optional<Error> broken_;  // set by start
-  Leaf<SavedChannels> saved_;    // of the last run, until each is opened; the rest for the next one
+  Leaf<SavedChannels> saved_;    // of the last run, until each is opened
   std::atomic<bool> only_new_ = false;           // no channel is opened that existed before
   Leaf<std::unordered_set<std::string>> moved_;  // names moved away and not synced since
+  Leaf<std::unordered_set<Uuid>> removed_;       // topics
 };
 
 void SegmentStore::start(CommitSink& sink) {
@@ -215,23 +217,17 @@ std::shared_ptr<Core> SegmentStore::add(const ChannelId& id, ChannelHandle handl
 Result<Opened> SegmentStore::open(const ChannelId& id, ChannelHandle handle, LeaderEpoch epoch,
                                   const LogOptions& options) {
   if (broken_) return std::unexpected(*broken_);
-  auto saved = take_saved(id);
-  auto kept = saved;
-  auto opened = open_channel(id, handle, epoch, options, std::move(saved));
-  if (opened) return opened;
-  if (kept) {
-    // Or a clean stop would forget what has to be there, and the next start would not miss it.
-    kept->clean = false;
-    saved_.with([&](SavedChannels& all) { all.insert_or_assign(id.name, std::move(*kept)); });
+  auto opened = open_channel(id, handle, epoch, options);
+  if (!opened) {
+    logger("log").error("A channel could not be opened. channel={} why=\"{}\"", id.name,
+                        opened.error().detail);
   }
-  logger("log").error("A channel could not be opened. channel={} why=\"{}\"", id.name,
-                      opened.error().detail);
   return opened;
 }
 
 Result<Opened> SegmentStore::open_channel(const ChannelId& id, ChannelHandle handle,
-                                          LeaderEpoch epoch, const LogOptions& options,
-                                          std::optional<SavedChannel> saved) {
+                                          LeaderEpoch epoch, const LogOptions& options) {
+  auto saved = take_saved(id);
   if (auto known = context_->journal->replayed(directory_name(id)); !known)
     return std::unexpected(std::move(known.error()));
   if (auto gone = sync_moved(id); !gone) return std::unexpected(std::move(gone.error()));
@@ -318,6 +314,7 @@ Result<void> SegmentStore::remove(const ChannelId& id) {
   });
   if (core != nullptr) core->wait_for_helpers();
   (void)take_saved(id);
+  removed_.with([&](auto& topics) { topics.insert(id.topic_id); });
   const auto exists = context_->files.exists(path(directory_name(id)));
   if (!exists) return std::unexpected(exists.error());
   if (!*exists) return {};
@@ -440,6 +437,27 @@ std::vector<SavedChannel> SegmentStore::take_kept(const std::vector<std::shared_
   });
 }
 
+/// Or a clean stop would forget what has to be there, and the next start would not miss it. Where a
+/// channel was not opened, or has nothing newer that is synced, what the last run left counts, as
+/// after a kill.
+void SegmentStore::keep_older(std::vector<SavedChannel>& kept) {
+  saved_.with([&](SavedChannels& untouched) {
+    for (auto& [name, channel] : untouched) kept.push_back(std::move(channel));
+    untouched.clear();
+  });
+  std::unordered_set<std::string> newer;
+  for (const SavedChannel& channel : kept) newer.insert(channel.id.name);
+  auto older = read_saved_file(kPointsFile);
+  if (!older) return;
+  removed_.with([&](const auto& topics) {
+    for (auto& [name, channel] : *older) {
+      if (newer.contains(name) || topics.contains(channel.id.topic_id)) continue;
+      channel.clean = false;
+      kept.push_back(std::move(channel));
+    }
+  });
+}
+
 Result<void> SegmentStore::stop(Deadline deadline) {
   if (broken_) return std::unexpected(*broken_);
   context_->tidy_until = context_->clock.now() + std::chrono::seconds(1);
@@ -455,10 +473,7 @@ Result<void> SegmentStore::stop(Deadline deadline) {
   tell_sink(cores, synced_before);
   context_->journal->close();
   std::vector<SavedChannel> kept = take_kept(cores);
-  saved_.with([&](SavedChannels& all) {
-    for (auto& [name, channel] : all) kept.push_back(std::move(channel));
-    all.clear();
-  });
+  keep_older(kept);
   const Buffer file = encode_all(kept);
   if (auto done = replace_file(context_->files, path(kCleanFile), file); !done) return done;
   return context_->files.remove(path(kPointsFile));

@@ -311,6 +311,47 @@ TEST_F(Damage, AStopDoesNotForgetItWhateverStepOfOpeningFailed) {
   EXPECT_TRUE(contains(refusal(), segment(3)));
 }
 
+TEST_F(Damage, AStopDoesNotForgetWhatALogHadThatThePartitionCouldNotUse) {
+  fill(6);
+  {
+    auto partition = world.open();
+    world.stop({partition.get()});
+  }
+  world.kill();
+  --world.epoch;  // the newest batch is of a later one
+  EXPECT_TRUE(contains(refusal(), "leader epoch"));
+  world.store().prepare_stop();
+  ASSERT_TRUE(world.store().stop({}));
+  const Buffer sound = content(segment(3));
+  world.disk.set_content(world.path(segment(3)), Bytes(sound).first(2 * size));
+  start(false);
+  EXPECT_TRUE(contains(refusal(), segment(3)));
+}
+
+TEST_F(Damage, AStopWhoseSyncFailsDoesNotForgetWhatWasSyncedBefore) {
+  using Disk = kanal::test::MemoryFileSystem;
+  fill(6);
+  {
+    auto partition = world.open();
+    world.stop({partition.get()});
+  }
+  world.kill();
+  {
+    auto partition = world.open();
+    ASSERT_TRUE(world.append(*partition));
+    world.disk.fail({.kinds = Disk::kSync});
+    world.store().prepare_stop();
+    ASSERT_TRUE(partition->log().checkpoint(partition->checkpoint()));
+    (void)world.store().stop({});
+    ASSERT_TRUE(world.disk.fault_fired());
+    world.disk.clear_faults();
+  }
+  const Buffer sound = content(segment(3));
+  world.disk.set_content(world.path(segment(3)), Bytes(sound).first(2 * size));
+  start(false);
+  EXPECT_TRUE(contains(refusal(), segment(3)));
+}
+
 TEST_F(Damage, AStopBeforeTheChannelWasOpenedDoesNotForgetItEither) {
   fill(6);
   {
