@@ -34,11 +34,6 @@ Result<void> clear(FileSystem& files, const std::string& building) {
   return files.remove_all(building);
 }
 
-std::string parent_of(const std::string& path) {
-  const auto slash = path.rfind('/');
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
-
 }  // namespace
 
 Result<SnapshotDirectory> SnapshotDirectory::make(FileSystem& files, const std::string& path) {
@@ -47,7 +42,7 @@ Result<SnapshotDirectory> SnapshotDirectory::make(FileSystem& files, const std::
   if (!*free) return refuse("'" + path + "' is not empty: name a new directory");
   if (auto done = clear(files, path + ".tmp"); !done)
     return std::unexpected(std::move(done.error()));
-  if (auto done = files.create_directories(parent_of(path)); !done)
+  if (auto done = files.create_directories(directory_of(path)); !done)
     return std::unexpected(std::move(done.error()));
   if (auto done = make_directory(path + ".tmp"); !done)
     return std::unexpected(std::move(done.error()));
@@ -94,7 +89,7 @@ Result<void> SnapshotDirectory::finish(const DirectoryMeta& meta) {
     return done;
   if (auto done = files_->rename(building_, path_); !done) return done;
   building_.clear();
-  return files_->sync_directory(parent_of(path_));
+  return files_->sync_directory(directory_of(path_));
 }
 
 }  // namespace kanal::broker

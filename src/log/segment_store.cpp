@@ -110,8 +110,7 @@ void SegmentStore::make_directory() {
     broken_ = std::move(done.error());
     return;
   }
-  const auto slash = directory.rfind('/');
-  if (slash != std::string::npos && slash > 0) sync_names(directory.substr(0, slash));
+  sync_names(directory_of(directory));
 }
 
 void SegmentStore::sync_names(const std::string& directory) {
