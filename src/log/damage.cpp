@@ -2,6 +2,7 @@
 
 #include "blob.hpp"
 #include "core.hpp"
+#include "journal.hpp"
 #include "segment_log.hpp"
 
 #include "kanal/base/logging.hpp"
@@ -95,12 +96,23 @@ Result<std::string> cut_aside(FileSystem& files, const std::string& path, std::u
   return aside;
 }
 
+std::string what_to_do(const StoreContext& store) {
+  std::string text =
+      " Put a sound copy of the file in its place, or start once with log.recovery=truncate: the "
+      "log is then cut there, and what lies behind is kept beside it.";
+  if (!store.journal->complete()) {
+    text += " But no log is cut as long as the shared journal cannot be written to all logs: first "
+            "see to those that the errors of this start name.";
+  }
+  return text;
+}
+
 Error Core::damaged(SegmentId segment, Error why) {
   if (why.os_error != 0) return why;  // the disk did not let us look
   std::string detail = std::move(why.detail);
   if (detail.ends_with('.')) detail.pop_back();
   why = {ErrorCode::KAFKA_STORAGE_ERROR, "'" + path(segment_name(segment)) + "' is damaged: " +
-                                             detail + "." + std::string(kWhatToDo)};
+                                             detail + "." + what_to_do(store())};
   if (!owns_files()) return why;
   fail_for_good(why);
   store().helpers.post([core = shared_from_this()] {

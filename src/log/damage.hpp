@@ -14,6 +14,8 @@
 
 namespace kanal::log {
 
+struct StoreContext;
+
 inline constexpr std::string_view kRescanFile = "rescan";
 inline constexpr std::string_view kAsideSuffix = ".cut";
 
@@ -33,8 +35,6 @@ inline constexpr std::string_view kAsideSuffix = ".cut";
                                             std::uint64_t keep);
 
 /// For the operator: ends the sentence that names file and position.
-inline constexpr std::string_view kWhatToDo =
-    " Put a sound copy of the file in its place, or start once with log.recovery=truncate: the log "
-    "is then cut there, and what lies behind is kept beside it.";
+[[nodiscard]] std::string what_to_do(const StoreContext& store);
 
 }  // namespace kanal::log

@@ -22,8 +22,7 @@ Result<Recovered> Recovery::run() {
     use_saved("The recovery points");
     if (!layout_.created) return std::move(result_);
     if (!core_.store().cut_damage) {
-      return storage_error("The directory '" + core_.directory() + "' is missing." +
-                           std::string(kWhatToDo));
+      return damaged("The directory '" + core_.directory() + "' is missing.");
     }
     report_loss("The directory '" + core_.directory() + "' is missing: all its records are lost");
     result_.state.start = result_.state.end = layout_.end;
@@ -43,9 +42,7 @@ Result<Recovered> Recovery::run() {
   result_.state.end = result_.state.start;
   result_.state.last_epoch = layout_.last_epoch;
   auto recovered = recover_segments(*bases);
-  if (!recovered && damaged_ && core_.store().cut_damage) {
-    recovered = cut_damage(*bases, recovered.error());
-  }
+  if (!recovered && !damage_.empty() && core_.store().cut_damage) recovered = cut_damage(*bases);
   if (!recovered) return std::unexpected(std::move(recovered.error()));
   if (auto done = drop_trimmed(); !done) return std::unexpected(std::move(done.error()));
   if (auto done = remove_unlisted(); !done) return std::unexpected(std::move(done.error()));
@@ -227,9 +224,7 @@ Result<void> Recovery::check_listed() {
   for (const CompactedSegment& segment : record_.segments) {
     if (segment.end <= result_.state.start) continue;
     if (std::ranges::find(live_, segment.id) != live_.end()) continue;
-    damaged_ = true;
-    return storage_error("'" + core_.path(segment_name(segment.id)) + "' is missing." +
-                         std::string(kWhatToDo));
+    return damaged("'" + core_.path(segment_name(segment.id)) + "' is missing.");
   }
   return {};
 }
@@ -264,15 +259,13 @@ Result<void> Recovery::check_ends(const std::vector<Sequence>& bases) {
   if (bases.empty()) {
     if (upto <= state.start) return {};
     const std::string why = "All segment files of '" + core_.directory() + "' are missing";
-    if (core_.store().cut_damage) return go_on_from(upto, why);
-    return storage_error(why + "." + std::string(kWhatToDo));
+    return core_.store().cut_damage ? go_on_from(upto, why) : damaged(why + ".");
   }
   if (bases.front() <= state.start) return {};
   const std::string why = "The log in '" + core_.directory() + "' starts at offset " +
                           std::to_string(to_offset(state.start).value()) +
                           " but its first file is " + name_of(bases.front());
-  if (core_.store().cut_damage) return go_on_from(bases.front(), why);
-  return storage_error(why + "." + std::string(kWhatToDo));
+  return core_.store().cut_damage ? go_on_from(bases.front(), why) : damaged(why + ".");
 }
 
 Result<bool> Recovery::recover_segment(Sequence base, std::optional<Sequence> next) {
@@ -384,7 +377,7 @@ Result<bool> Recovery::judge_tail(Segment& segment, File& file, std::uint64_t si
   // In an earlier segment a missing tail is what a power cut right after a roll leaves. Nothing
   // behind it was promised: whatever makes later segments durable seals this one first.
   const bool joins = next && scanned.next == *next;
-  if (next && !joins && (was_sealed(segment))) {
+  if (next && !joins && was_sealed(segment)) {
     return damaged(segment.base(), scanned.valid_end, why + ", and later segments follow");
   }
   if (!whole) {
@@ -467,9 +460,13 @@ const SegmentLayout* Recovery::known(Sequence base) const {
 
 std::unexpected<Error> Recovery::damaged(Sequence base, std::uint64_t position,
                                          std::string_view why) {
-  damaged_ = true;
-  return storage_error(name_of(base) + " is damaged at position " + std::to_string(position) +
-                       ": " + std::string(why) + "." + std::string(kWhatToDo));
+  return damaged(name_of(base) + " is damaged at position " + std::to_string(position) + ": " +
+                std::string(why) + ".");
+}
+
+std::unexpected<Error> Recovery::damaged(std::string what) {
+  damage_ = std::move(what);
+  return storage_error(damage_ + what_to_do(core_.store()));
 }
 
 void Recovery::report(std::string sentence) {

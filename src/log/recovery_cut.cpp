@@ -72,9 +72,9 @@ Result<void> Recovery::go_on_from(Sequence start, std::string why) {
 }
 
 /// Once more from the first byte, vouched for by nothing: the log ends before the first damage.
-Result<void> Recovery::cut_damage(const std::vector<Sequence>& bases, const Error& damage) {
+Result<void> Recovery::cut_damage(const std::vector<Sequence>& bases) {
   LogState& state = result_.state;
-  report_loss(damage.detail.substr(0, damage.detail.find(kWhatToDo)));
+  report_loss(damage_);
   if (auto done = keep_unlisted(); !done) return done;
   for (const Segment& segment : state.segments) core_.drop_file(segment.file);
   state.segments.clear();

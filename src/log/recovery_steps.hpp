@@ -52,7 +52,7 @@ class Recovery {
   Result<void> cut(Segment& segment, File& file, std::uint64_t size, const std::string& why);
   Result<void> set_aside(const std::vector<Sequence>& bases, std::size_t from);
   Result<void> go_on_from(Sequence start, std::string why);
-  Result<void> cut_damage(const std::vector<Sequence>& bases, const Error& damage);
+  Result<void> cut_damage(const std::vector<Sequence>& bases);
   Result<void> cut_off(Segment& segment, std::uint64_t size, const std::string& why);
   Result<void> void_checkpoints_above(Sequence end);
   Result<bool> cut_compacted(CompactedSegment found, std::uint64_t size,
@@ -73,6 +73,7 @@ class Recovery {
   }
   [[nodiscard]] std::unexpected<Error> damaged(Sequence base, std::uint64_t position,
                                                std::string_view why);
+  [[nodiscard]] std::unexpected<Error> damaged(std::string what);
   void report(std::string sentence);
   void report_loss(std::string sentence);
 
@@ -85,7 +86,7 @@ class Recovery {
   std::vector<SegmentId> live_;      // files that are there and count
   std::vector<SegmentId> unlisted_;  // files of swaps that were not decided, or are done
   LeaderEpoch checkpoints_from_{-1};
-  bool damaged_ = false;
+  std::string damage_;    // what log.recovery=truncate is asked for
   bool cutting_ = false;  // log.recovery=truncate at work
   bool record_changed_ = false;
   bool ends_before_ = false;          // the log ends before the segment just looked at

@@ -611,7 +611,10 @@ TEST(Journal, WhileItIsKeptNoDamagedLogIsCut) {
   world.kill();
   world.disk.clear_faults();
   EXPECT_FALSE(world.try_open("t", 0));
-  EXPECT_FALSE(world.try_open("t", 1));  // the next replay would write over what is appended then
+  // The next replay would write over what is appended then.
+  const auto second_opened = world.try_open("t", 1);
+  ASSERT_FALSE(second_opened);
+  EXPECT_NE(second_opened.error().detail.find("no log is cut as long as"), std::string::npos);
   EXPECT_TRUE(world.try_open("t", 2));
   ++world.epoch;
   world.kill();
