@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <set>
 #include <utility>
 
 namespace kanal::log {
@@ -27,43 +28,45 @@ bool is_zero(Bytes bytes) {
   return std::ranges::all_of(bytes, [](std::byte byte) { return byte == std::byte{0}; });
 }
 
-struct Target {  // one segment
-  std::vector<JournalPiece> pieces;
-};
+using Pieces = std::vector<JournalPiece>;  // of one segment, in order
 
 struct Tally {
   std::size_t pieces = 0, skipped = 0, files = 0;
   std::uint64_t bytes = 0;
 };
 
-/// Redoes the writes; what is there already stays as it is.
-Result<void> write_pieces(FileSystem& files, const std::string& path, const Target& target,
+/// Redoes the writes; what is there already stays as it is. False: the file ends before some.
+Result<bool> write_pieces(FileSystem& files, const std::string& path, const Pieces& pieces,
                           Tally& tally, std::string& damage) {
   auto file = files.open(path, OpenMode::kReadWrite);
   if (!file && file.error().os_error == ENOENT) {  // trimmed away after it had been synced
-    tally.skipped += target.pieces.size();
-    return {};
+    tally.skipped += pieces.size();
+    return true;
   }
   if (!file) return std::unexpected(std::move(file.error()));
   const auto found = (*file)->size();
   if (!found) return std::unexpected(found.error());
   std::uint64_t size = *found;
-  for (const JournalPiece& piece : target.pieces) {
+  bool joins = true;
+  for (const JournalPiece& piece : pieces) {
     if (piece.position > size) {
+      ++tally.skipped;
+      if (!std::exchange(joins, false)) continue;
       damage += " The journal has bytes of '" + path + "' from position " +
                 std::to_string(piece.position) + " on, but the file ends at " +
                 std::to_string(size) + ".";
-      ++tally.skipped;
       continue;
     }
     const std::array bytes{piece.bytes};
-    if (auto done = (*file)->write_at(piece.position, bytes); !done) return done;
+    if (auto done = (*file)->write_at(piece.position, bytes); !done)
+      return std::unexpected(std::move(done.error()));
     size = std::max(size, piece.position + piece.bytes.size());
     tally.bytes += piece.bytes.size();
     ++tally.pieces;
   }
   ++tally.files;
-  return (*file)->sync();
+  if (auto done = (*file)->sync(); !done) return std::unexpected(std::move(done.error()));
+  return joins;
 }
 
 }  // namespace
@@ -165,7 +168,8 @@ void Journal::apply(const Found& found) {
   }
   if (all.empty()) return;
   Tally tally;
-  std::map<std::string_view, std::map<Sequence, Target>> targets;
+  std::map<std::string_view, std::map<Sequence, Pieces>> targets;
+  std::set<std::string_view> doubtful;  // directories for which pieces are skipped as damage
   std::map<std::string_view, Result<ChannelFile>> channels;
   for (const JournalPiece& piece : all) {
     auto channel = channels.find(piece.directory);
@@ -175,6 +179,7 @@ void Journal::apply(const Found& found) {
       channel = channels.emplace(piece.directory, read_channel_file(base_.files, file)).first;
       if (channel->second && channel->second->condition == ChannelFile::Condition::kDamaged) {
         damage_ += " '" + file + "' is damaged: bytes for its directory may be another topic's.";
+        doubtful.insert(piece.directory);
       }
     }
     using Condition = ChannelFile::Condition;
@@ -188,17 +193,28 @@ void Journal::apply(const Found& found) {
         (known->condition == Condition::kSound || known->condition == Condition::kRepaired) &&
         known->state.topic_id == piece.topic_id && known->state.partition == piece.partition;
     if (is_ours)
-      targets[piece.directory][piece.base].pieces.push_back(piece);
+      targets[piece.directory][piece.base].push_back(piece);
     else
       ++tally.skipped;
   }
   for (const auto& [directory, segments] : targets) {
-    for (const auto& [base, target] : segments) {
+    for (const auto& [base, pieces] : segments) {
       const std::string file =
           options_.directory + "/" + std::string(directory) + "/" + segment_name(base);
-      auto done = write_pieces(base_.files, file, target, tally, damage_);
-      if (!done) unreplayed_.emplace(directory, std::move(done.error()));
+      auto joins = write_pieces(base_.files, file, pieces, tally, damage_);
+      if (!joins) {
+        unreplayed_.emplace(directory, std::move(joins.error()));
+      } else if (!*joins) {
+        doubtful.insert(directory);
+      }
     }
+  }
+  // The next replay would not skip them in a log that has grown meanwhile, but write over its end.
+  if (complete()) doubtful.clear();
+  for (const std::string_view directory : doubtful) {
+    unreplayed_.emplace(directory, Error{ErrorCode::KAFKA_STORAGE_ERROR,
+                                         "The shared journal is damaged and has bytes of it that "
+                                         "do not join; it is kept for the next start."});
   }
   for (const auto& [directory, why] : unreplayed_) {
     logger("log").error("The journal could not be replayed into a channel. directory={} why=\"{}\"",

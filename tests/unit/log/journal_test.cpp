@@ -629,6 +629,33 @@ TEST(Journal, WhileItIsKeptNoDamagedLogIsCut) {
   EXPECT_EQ(read_all(world, *world.open("t", 1)).size(), 5U);
 }
 
+TEST(Journal, WhileItIsKeptALogThatLacksWhatLiesBeforeAPieceStaysClosed) {
+  World world;
+  Logs logs(world);
+  logs.warm_up();
+  logs.commit(20);  // both halves are live
+  logs.all.clear();
+  world.helpers.forget();
+  Buffer bytes = *world.disk.content(kPath);
+  bytes[5 * kJournalBlock + 60] ^= std::byte{1};  // the fifth entry: the second half is sound
+  world.disk.power_cut();
+  world.disk.set_content(kPath, bytes);
+  world.disk.fail({.kinds = Disk::kWrite});  // of the replay into the first log
+  world.kill();
+  world.disk.clear_faults();
+  EXPECT_FALSE(world.try_open("t", 0));
+  // What the second half has would be written over what is appended now.
+  EXPECT_FALSE(world.try_open("t", 1));
+  world.kill();
+  EXPECT_EQ(world.disk.content(kPath + ".damaged"), bytes);
+  logs.open();
+  EXPECT_EQ(logs.sizes(), Sizes(kMany, 5));
+  logs.commit(20, {.value = "other"});
+  logs.power_cut();
+  logs.open();
+  EXPECT_EQ(logs.sizes(), Sizes(kMany, 25));
+}
+
 TEST(Journal, AStopDoesNotForgetWhatAChannelHadThatItCouldNotBeWrittenTo) {
   World world;
   Logs logs(world);
