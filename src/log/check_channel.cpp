@@ -192,10 +192,9 @@ void ChannelWalk::add_statement(const std::string& file, const SavedChannel& sav
 
 Result<void> ChannelWalk::read_checkpoint() {
   const std::string file = path(kCheckpointFile);
-  const auto bytes = read_file(files_, file, kMaxSmallFile);
-  if (!bytes && bytes.error().os_error == ENOENT) return {};
-  if (!bytes) return std::unexpected(bytes.error());
-  const auto own = decode_checkpoint(*bytes);
+  const auto own = log::read_checkpoint(files_, file);
+  if (!own && own.error().os_error == ENOENT) return {};
+  if (!own && own.error().os_error != 0) return std::unexpected(own.error());
   if (!own) {
     tell(Weight::kRepairable, file,
          "it is damaged: " + own.error().detail +

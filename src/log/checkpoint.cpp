@@ -8,6 +8,7 @@ namespace {
 constexpr std::string_view kOneMagic = "KNLC";
 constexpr std::string_view kAllMagic = "KNLS";
 constexpr std::uint16_t kVersion = 1;
+constexpr std::uint64_t kMaxFile = std::uint64_t{1} << 30;  // of one channel
 constexpr std::uint16_t kLayoutVersion = 2;  // 1: no generations
 
 void encode(BlobWriter& writer, const SavedChannel& channel) {
@@ -108,6 +109,11 @@ Result<SavedChannel> decode_checkpoint(Bytes file) {
   SavedChannel channel = decode(reader);
   if (!reader.done()) return storage_error("its length does not match");
   return channel;
+}
+
+Result<SavedChannel> read_checkpoint(FileSystem& files, const std::string& path) {
+  const auto bytes = read_file(files, path, kMaxFile);
+  return bytes ? decode_checkpoint(*bytes) : std::unexpected(bytes.error());
 }
 
 Buffer encode_all(const std::vector<SavedChannel>& channels) {

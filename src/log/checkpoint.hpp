@@ -6,6 +6,7 @@
 #pragma once
 
 #include "kanal/base/channel.hpp"
+#include "kanal/base/file_system.hpp"
 #include "kanal/log/channel_log.hpp"
 
 #include <cstdint>
@@ -43,6 +44,8 @@ struct SavedChannel {
 
 [[nodiscard]] Buffer encode_checkpoint(const SavedChannel& channel);
 [[nodiscard]] Result<SavedChannel> decode_checkpoint(Bytes file);
+/// An error where there is none, or it is damaged.
+[[nodiscard]] Result<SavedChannel> read_checkpoint(FileSystem& files, const std::string& path);
 
 [[nodiscard]] Buffer encode_all(const std::vector<SavedChannel>& channels);
 [[nodiscard]] Result<std::unordered_map<std::string, SavedChannel>> decode_all(Bytes file);

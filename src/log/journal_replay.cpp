@@ -30,6 +30,21 @@ bool is_zero(Bytes bytes) {
 
 using Pieces = std::vector<JournalPiece>;  // of one segment, in order
 
+/// Whose a directory is. Where the file that says so is damaged, a checkpoint in the directory
+/// does, as for recovery, which makes that file anew from it.
+Result<ChannelFile> identify(FileSystem& files, const std::string& directory) {
+  auto channel = read_channel_file(files, directory + "/" + std::string(kChannelFile));
+  if (!channel || channel->condition != ChannelFile::Condition::kDamaged) return channel;
+  const auto saved = read_checkpoint(files, directory + "/" + std::string(kCheckpointFile));
+  if (!saved && saved.error().os_error != 0 && saved.error().os_error != ENOENT)
+    return std::unexpected(saved.error());
+  if (!saved) return channel;
+  channel->condition = ChannelFile::Condition::kRepaired;
+  channel->state.topic_id = saved->id.topic_id;
+  channel->state.partition = saved->id.partition;
+  return channel;
+}
+
 struct Tally {
   std::size_t pieces = 0, skipped = 0, files = 0;
   std::uint64_t bytes = 0;
@@ -174,11 +189,11 @@ void Journal::apply(const Found& found) {
   for (const JournalPiece& piece : all) {
     auto channel = channels.find(piece.directory);
     if (channel == channels.end()) {
-      const std::string file = options_.directory + "/" + std::string(piece.directory) + "/" +
-                               std::string(kChannelFile);
-      channel = channels.emplace(piece.directory, read_channel_file(base_.files, file)).first;
+      const std::string directory = options_.directory + "/" + std::string(piece.directory);
+      channel = channels.emplace(piece.directory, identify(base_.files, directory)).first;
       if (channel->second && channel->second->condition == ChannelFile::Condition::kDamaged) {
-        damage_ += " '" + file + "' is damaged: bytes for its directory may be another topic's.";
+        damage_ += " '" + directory + "/" + std::string(kChannelFile) +
+                   "' is damaged: bytes for its directory may be another topic's.";
         doubtful.insert(piece.directory);
       }
     }

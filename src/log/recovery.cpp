@@ -9,11 +9,6 @@
 #include <cerrno>
 
 namespace kanal::log {
-namespace {
-
-constexpr std::uint64_t kMaxCheckpointFile = 1 << 30;
-
-}  // namespace
 
 Result<Recovered> Recovery::run() {
   const auto exists = files_.exists(core_.directory());
@@ -54,17 +49,13 @@ Result<Recovered> Recovery::run() {
 void Recovery::choose_checkpoint() {
   if (saved_ && is_void(*saved_)) saved_.reset();
   const std::string path = core_.path(kCheckpointFile);
-  if (auto bytes = read_file(files_, path, kMaxCheckpointFile)) {
-    auto own = decode_checkpoint(*bytes);
-    if (!own) {
+  auto own = read_checkpoint(files_, path);
+  if (!own) {
+    if (own.error().os_error != ENOENT)
       report("The checkpoint '" + path + "' is not used: " + own.error().detail + ".");
-    } else if (own->id.topic_id == core_.id().topic_id &&
-               own->id.partition == core_.id().partition && !is_void(*own) &&
-               (!saved_ || own->checkpoint.upto >= saved_->checkpoint.upto)) {
-      saved_ = std::move(*own);
-    }
-  } else if (bytes.error().os_error != ENOENT) {
-    report("The checkpoint is not used: " + bytes.error().detail);
+  } else if (own->id.topic_id == core_.id().topic_id && own->id.partition == core_.id().partition &&
+             !is_void(*own) && (!saved_ || own->checkpoint.upto >= saved_->checkpoint.upto)) {
+    saved_ = std::move(*own);
   }
   use_saved("'" + path + "'");
 }

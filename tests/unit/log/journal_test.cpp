@@ -575,6 +575,13 @@ TEST(Journal, ADamagedOneThatTheNextStartNeedsKeepsItsName) {
   EXPECT_TRUE(world.try_open("t", 0));
 }
 
+void damage_both_copies(World& world, const std::string& file) {
+  Buffer bytes = *world.disk.content(file);
+  bytes[20] ^= std::byte{1};
+  bytes[512 + 20] ^= std::byte{1};
+  world.disk.set_content(file, bytes);
+}
+
 TEST(Journal, BytesOfAChannelThatNobodyCanIdentifyAreKept) {
   World world;
   Logs logs(world);
@@ -582,16 +589,30 @@ TEST(Journal, BytesOfAChannelThatNobodyCanIdentifyAreKept) {
   logs.commit(3);
   logs.all.clear();
   const std::string channel = world.path("channel");
-  Buffer bytes = *world.disk.content(channel);
-  bytes[20] ^= std::byte{1};
-  bytes[512 + 20] ^= std::byte{1};
-  world.disk.set_content(channel, bytes);
+  damage_both_copies(world, channel);
   const auto journal = world.disk.content(kPath);
   LogLines lines("log");
   world.kill();
   EXPECT_EQ(lines.with("The shared journal is damaged"), 1U);
   EXPECT_EQ(lines.with("'" + channel + "'"), 1U);
   EXPECT_EQ(world.disk.content(kPath + ".damaged"), journal);
+}
+
+TEST(Journal, ACheckpointTellsWhoseADirectoryIsToo) {
+  World world;
+  Logs logs(world);
+  logs.warm_up();
+  ASSERT_TRUE(logs.all[0]->log().checkpoint(logs.all[0]->checkpoint()));
+  logs.commit(3);
+  logs.all.clear();
+  world.helpers.forget();
+  world.disk.power_cut();
+  damage_both_copies(world, world.path("channel"));
+  LogLines lines("log");
+  world.kill();
+  EXPECT_EQ(lines.with("The shared journal is damaged"), 0U);
+  logs.open();
+  EXPECT_EQ(logs.sizes(), Sizes(kMany, 4));
 }
 
 TEST(Journal, WhileItIsKeptNoDamagedLogIsCut) {
