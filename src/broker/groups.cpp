@@ -189,11 +189,19 @@ void Groups::for_each_lag(const std::function<void(const GroupLag&)>& visit) con
 
 // Steps
 
+GroupCommand Groups::State::command(What what) const {
+  const std::int32_t most = std::max(max_bytes.load(std::memory_order_relaxed), 0);
+  return {.waiter = 0,
+          .wall = stage.clock.wall(),
+          .what = std::move(what),
+          .max_bytes = static_cast<std::size_t>(most)};
+}
+
 Groups::State::Stepped Groups::State::submit(std::string_view group, What what,
                                              IfUnknown if_unknown,
                                              const std::shared_ptr<GroupWaiter>& waiter) {
   if (stopped.load(std::memory_order_relaxed)) return {{}, kUnavailable, nullptr, 0};
-  GroupCommand command{0, stage.clock.wall(), std::move(what)};
+  GroupCommand command = this->command(std::move(what));
   for (;;) {
     GroupSlotPtr slot =
         if_unknown == IfUnknown::kMake ? table.find_or_add(group, limits) : table.find(group);
@@ -305,7 +313,7 @@ void Groups::State::finish(const GroupSlotPtr& slot, Aftermath& after) {
 }
 
 void Groups::State::step_own(const GroupSlotPtr& slot, What what) {
-  GroupCommand command{0, stage.clock.wall(), std::move(what)};
+  GroupCommand command = this->command(std::move(what));
   Aftermath after;
   slot->live.with([&](LiveGroup& live) {
     if (live.status != Status::kUsable) return;

@@ -45,6 +45,10 @@ void Groups::attach(IoThread& io) {
   state_->stalls.attach(io);
 }
 
+void Groups::limit_records(std::int32_t bytes) {
+  state_->max_bytes.store(bytes, std::memory_order_relaxed);
+}
+
 void Groups::tick() {
   state_->stalls.tick();
   state_->arm_loaded();
@@ -142,7 +146,7 @@ void Groups::State::pass_time(const GroupSlotPtr& slot) {
     live.due.reset();
     const auto next = live.machine.next_deadline();
     if (next && *next <= stalls.now()) {
-      coordinator::GroupCommand command{0, stage.clock.wall(), coordinator::PassTime{}};
+      coordinator::GroupCommand command = this->command(coordinator::PassTime{});
       (void)step(*slot, live, command, after);
     }
     settle(live, after);

@@ -27,6 +27,7 @@ struct Groups::State {
     coordinator::WaiterId waiter = 0;
   };
   using What = decltype(coordinator::GroupCommand::what);
+  [[nodiscard]] coordinator::GroupCommand command(What what) const;
   enum class IfUnknown { kMake, kAskOnly };
   /// Steps the group of that name. kAskOnly: a group that does not exist is asked, not made.
   Stepped submit(std::string_view group, What what, IfUnknown if_unknown,
@@ -91,6 +92,7 @@ struct Groups::State {
   Stalls stalls;
   std::vector<IoThread*> threads;
   std::atomic<bool> stopped = false;
+  std::atomic<std::int32_t> max_bytes{1'048'588};  // of the records of a step
   std::atomic<Time> last_expiry;
   std::atomic<Time> last_failure_logged;
   std::atomic<Time> rebuild_after;  // by the clock: no attempt before, since one has failed

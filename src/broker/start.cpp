@@ -78,7 +78,9 @@ Result<void> Broker::State::open_logs(log::CommitSink& sink, StartReport& report
       at_ease(), base.clock, base.random, [this] { return catalog->topics(); },
       [this] { return configs->config(); }, [this] { return room.refuses(); }});
   configs->listen([this](const ConfigDriver::Config& next) {
-    acks_after_sync = coordinator::make_topic_config(*next, {}).flush_messages == 1;
+    const auto topics = coordinator::make_topic_config(*next, {});
+    acks_after_sync = topics.flush_messages == 1;
+    groups->limit_records(topics.max_message_bytes);
     catalog->configure(next);
   });
   return {};

@@ -77,6 +77,8 @@ class Groups {
   Result<void> start(GroupsReport& report);
   /// I/O threads that may park and run deadlines; before the first request.
   void attach(IoThread& io);
+  /// What may be stored at once from now on: message.max.bytes.
+  void limit_records(std::int32_t bytes);
   /// Every second, from one I/O thread: stalls, expiry of offsets.
   void tick();
   /// Topics were deleted: their offsets go, on helper threads.

@@ -27,7 +27,7 @@
 
 namespace kanal::coordinator {
 
-/// Broker configs of groups, all of them fixed while the broker runs (as in Kafka).
+/// Broker configs of groups that are fixed while the broker runs (as in Kafka).
 struct GroupLimits {
   std::chrono::milliseconds min_session_timeout{6'000};
   std::chrono::milliseconds max_session_timeout{1'800'000};
@@ -93,6 +93,9 @@ struct GroupCommand {
                DeleteOffsetsCommand, DeleteGroupCommand, ForgetTopicsCommand, ExpireOffsetsCommand,
                PassTime>
       what;
+  /// Of the records of one step: message.max.bytes as it stands. What would be larger is not stored
+  /// and answered UNKNOWN_SERVER_ERROR; a group without members, and what removes, always fits.
+  std::size_t max_bytes = 1'048'588;
 };
 
 /// CommitCommand and DeleteOffsetsCommand: one error for each partition, in the command's order.

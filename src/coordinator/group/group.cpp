@@ -75,7 +75,7 @@ Group& Group::operator=(Group&&) noexcept = default;
 Group::Effects Group::step(Time now, const GroupCommand& command) {
   Effects effects;
   State& state = *state_;
-  const Turn turn{now, command.wall, command.waiter, state.id, effects};
+  const Turn turn{now, command.wall, command.waiter, command.max_bytes, state.id, effects};
   if (const auto* heartbeat = std::get_if<HeartbeatCommand>(&command.what)) {
     turn.reply(state.heartbeat(now, *heartbeat->request));
   } else if (const auto* commit = std::get_if<CommitCommand>(&command.what)) {
@@ -155,8 +155,10 @@ void Group::State::leave(const Turn& turn, const wire::LeaveGroupRequest& reques
 }
 
 void Group::State::commit(const Turn& turn, const CommitCommand& command) {
+  const bool existed = exists;
   PartitionErrors errors;
   errors.partitions.assign(command.offsets.size(), check_commit(turn.now, command));
+  std::size_t bytes = 0;
   for (std::size_t i = 0; i < command.offsets.size(); ++i) {
     if (errors.partitions[i] != ErrorCode::NONE) continue;
     const OffsetToCommit& asked = command.offsets[i];
@@ -171,7 +173,15 @@ void Group::State::commit(const Turn& turn, const CommitCommand& command) {
     offset.metadata = asked.metadata;
     offset.committed = turn.wall;
     if (command.retention_ms) offset.expires = turn.wall + *command.retention_ms;
-    turn.effects.records.push_back({id, encode_commit({asked.topic, asked.partition}, offset)});
+    Buffer body = encode_commit({asked.topic, asked.partition}, offset);
+    bytes += id.size() + body.size();
+    if (bytes > turn.max_bytes) {  // all or nothing, as Kafka's batch
+      turn.effects.records.clear();
+      errors.partitions.assign(command.offsets.size(), ErrorCode::UNKNOWN_SERVER_ERROR);
+      exists = existed;
+      break;
+    }
+    turn.effects.records.push_back({id, std::move(body)});
   }
   turn.reply(std::move(errors));
 }
@@ -327,7 +337,7 @@ void Group::loaded(Time now) {
   auto record = decode_group_record(state.stored);
   CHECK(record, "apply has checked it");
   Effects none;
-  const Turn turn{now, kNoTimestamp, 0, state.id, none};
+  const Turn turn{now, kNoTimestamp, 0, 0, state.id, none};
   state.membership = std::make_unique<Membership>(*state.limits);
   state.membership->restore(std::move(std::get<wire::GroupRecord>(*record)), turn);
   CHECK(none.records.empty() && none.replies.empty(), "nobody waits for a group that is loaded");

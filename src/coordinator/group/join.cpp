@@ -192,7 +192,7 @@ void Membership::add_member(const Turn& turn, const JoinCommand& command, std::s
 void Membership::replace_static(const Turn& turn, const JoinCommand& command, Member& member,
                                 std::string id) {
   const wire::JoinGroupRequest& request = *command.request;
-  const std::optional<std::string> leader_before = leader_;
+  Replaced before{std::string(member.id), member.facts, member.protocols, leader_};
   if (const auto earlier = members_.take_join(member)) {
     turn.reply_to(*earlier, join_refusal(member.id, ErrorCode::FENCED_INSTANCE_ID));
   }
@@ -207,7 +207,7 @@ void Membership::replace_static(const Turn& turn, const JoinCommand& command, Me
   switch (state_) {
     case GroupState::kStable:
       if (members_.elect_protocol() == protocol_name_) {
-        answer_replacement(turn, command, member, leader_before);
+        answer_replacement(turn, command, member, std::move(before));
       } else {
         rebalance_or_complete(turn);
       }
@@ -227,14 +227,30 @@ void Membership::replace_static(const Turn& turn, const JoinCommand& command, Me
 // A leader that must not assign again: since v9 it is told so (KIP-814), before it is shown the old
 // leader's id, so that it takes itself for a follower.
 void Membership::answer_replacement(const Turn& turn, const JoinCommand& command, Member& member,
-                                    const std::optional<std::string>& leader_before) {
+                                    Replaced before) {
   const bool skips = command.knows_skip_assignment && is_leader(member);
   wire::JoinGroupResponse response = joined(member, skips);
   response.skip_assignment = skips;
-  if (!command.knows_skip_assignment) response.leader = leader_before.value_or("");
+  if (!command.knows_skip_assignment) response.leader = before.leader.value_or("");
   (void)members_.take_join(member);
-  store(turn);
-  turn.reply(std::move(response));
+  if (store(turn)) {
+    turn.reply(std::move(response));
+    return;
+  }
+  put_back(turn, member, std::move(before));
+  wire::JoinGroupResponse refused = joined(member, false);
+  refused.error_code = ErrorCode::UNKNOWN_SERVER_ERROR;
+  refused.member_id.clear();
+  turn.reply(std::move(refused));
+}
+
+// The newcomer brought more than can be stored: the instance is again who it was.
+void Membership::put_back(const Turn& turn, Member& member, Replaced before) {
+  leader_ = std::move(before.leader);
+  members_.rename(member, std::move(before.id));
+  members_.set_protocols(member, std::move(before.protocols));
+  member.facts = std::move(before.facts);
+  keep_session(turn.now, member);
 }
 
 wire::JoinGroupResponse Membership::joined(const Member& member, bool with_members) const {

@@ -67,9 +67,21 @@ void Membership::assign(const Turn& turn, const wire::SyncGroupRequest& request)
       member->assignment.assign(given.assignment.begin(), given.assignment.end());
     }
   }
-  store(turn);
+  if (!store(turn)) {
+    refuse_assignment(turn);
+    return;
+  }
   for (auto& [id, member] : members_) answer_sync(turn, member, ErrorCode::NONE);
   enter(turn, GroupState::kStable);
+}
+
+// Too large: the members are called together again, as in Kafka, and may bring less.
+void Membership::refuse_assignment(const Turn& turn) {
+  for (auto& [id, member] : members_) {
+    member.assignment = {};
+    answer_sync(turn, member, ErrorCode::UNKNOWN_SERVER_ERROR);
+  }
+  prepare_rebalance(turn);
 }
 
 wire::SyncGroupResponse Membership::assignment_of(const Member& member) const {
@@ -244,30 +256,6 @@ void Membership::describe(wire::DescribeGroupsResponse::Group& into) const {
     const auto chosen = std::ranges::find(member.protocols, *protocol_name_, &GroupProtocol::name);
     if (chosen != member.protocols.end()) listed.member_metadata = chosen->metadata;
   }
-}
-
-wire::GroupRecord Membership::record() const {
-  wire::GroupRecord record;
-  record.generation = generation_;
-  record.protocol_type = protocol_type_;
-  record.protocol_name = protocol_name_;
-  record.leader = leader_;
-  record.written = since_;
-  record.members.reserve(members_.size());
-  for (const auto& [id, member] : members_) {
-    auto& stored = record.members.emplace_back();
-    stored.member_id = id;
-    stored.instance_id = member.facts.instance_id;
-    stored.client_id = member.facts.client_id;
-    stored.client_host = member.facts.client_host;
-    stored.rebalance_timeout = member.facts.rebalance_timeout;
-    stored.session_timeout = member.facts.session_timeout;
-    for (const auto& protocol : member.protocols) {
-      stored.protocols.push_back({protocol.name, protocol.metadata});
-    }
-    stored.assignment = member.assignment;
-  }
-  return record;
 }
 
 void Membership::restore(wire::GroupRecord record, const Turn& turn) {

@@ -14,6 +14,7 @@ struct Turn {
   Time now;
   Timestamp wall;
   WaiterId waiter;
+  std::size_t max_bytes;  // see GroupCommand
   const std::string& group;
   Group::Effects& effects;
 
@@ -54,10 +55,17 @@ class Membership {
   void tighten_deadline() noexcept { next_ = earliest_deadline(); }
 
   void describe(wire::DescribeGroupsResponse::Group& into) const;
-  /// What is stored of it now.
-  [[nodiscard]] wire::GroupRecord record() const;
 
  private:
+  /// Of each member's protocols, which ones are stored.
+  enum class Stored : std::uint8_t { kAll, kElected };
+  /// What a static member was before another took its place.
+  struct Replaced {
+    std::string id;
+    MemberFacts facts;
+    std::vector<GroupProtocol> protocols;
+    std::optional<std::string> leader;  // the group's
+  };
   struct Checked {
     Member* member = nullptr;
     ErrorCode error = ErrorCode::NONE;
@@ -82,7 +90,8 @@ class Membership {
   void add_member(const Turn& turn, const JoinCommand& command, std::string id);
   void replace_static(const Turn& turn, const JoinCommand& command, Member& member, std::string id);
   void answer_replacement(const Turn& turn, const JoinCommand& command, Member& member,
-                          const std::optional<std::string>& leader_before);
+                          Replaced before);
+  void put_back(const Turn& turn, Member& member, Replaced before);
   void update(const Turn& turn, const wire::JoinGroupRequest& request, Member& member);
   [[nodiscard]] wire::JoinGroupResponse joined(const Member& member, bool with_members) const;
 
@@ -102,13 +111,17 @@ class Membership {
   void forget_pending_syncs();
   [[nodiscard]] bool all_joined() const noexcept;
   void enter(const Turn& turn, GroupState state);
-  void store(const Turn& turn) const;
+  [[nodiscard]] bool store(const Turn& turn) const;
+  [[nodiscard]] bool is_stored(Stored which, const GroupProtocol& protocol) const noexcept;
+  [[nodiscard]] std::size_t size_of(Stored which) const noexcept;
+  [[nodiscard]] wire::GroupRecord record(Stored which) const;
 
   // membership.cpp
   [[nodiscard]] Checked check_member(std::string_view id,
                                      const std::optional<std::string_view>& instance) const;
   [[nodiscard]] ErrorCode check_sync(const wire::SyncGroupRequest& request) const;
   void assign(const Turn& turn, const wire::SyncGroupRequest& request);
+  void refuse_assignment(const Turn& turn);
   [[nodiscard]] ErrorCode leave_one(const Turn& turn,
                                     const wire::LeaveGroupRequest::Member& member);
   [[nodiscard]] wire::SyncGroupResponse assignment_of(const Member& member) const;

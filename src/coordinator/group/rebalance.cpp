@@ -115,7 +115,8 @@ void Membership::begin_generation(const Turn& turn) {
     protocol_name_.reset();
     learn_subscription();
     enter(turn, GroupState::kEmpty);
-    store(turn);
+    const bool stored = store(turn);
+    CHECK(stored, "a group without members always fits");
     return;
   }
   protocol_name_ = members_.elect_protocol();
@@ -187,8 +188,65 @@ void Membership::enter(const Turn& turn, GroupState state) {
   since_ = turn.wall;
 }
 
-void Membership::store(const Turn& turn) const {
-  turn.effects.records.push_back({turn.group, encode_group(record())});
+// Kafka keeps no protocols but the elected one. The others are kept where there is room for them,
+// since a member that repeats its JoinGroup after a restart is then told from one that changed.
+bool Membership::store(const Turn& turn) const {
+  const auto fits = [&](Stored which) {
+    return turn.group.size() + size_of(which) <= turn.max_bytes;
+  };
+  const Stored which = fits(Stored::kAll) ? Stored::kAll : Stored::kElected;
+  if (which == Stored::kElected && !members_.empty() && !fits(which)) return false;
+  turn.effects.records.push_back({turn.group, encode_group(record(which))});
+  return true;
+}
+
+bool Membership::is_stored(Stored which, const GroupProtocol& protocol) const noexcept {
+  return which == Stored::kAll || protocol.name == protocol_name_;
+}
+
+// Known before anything is copied: nobody else is served while a record of many megabytes is made.
+std::size_t Membership::size_of(Stored which) const noexcept {
+  constexpr std::size_t kNumbers = 32;  // and lengths, of a group or a member
+  constexpr std::size_t kLengths = 6;   // of a protocol
+  const auto length = [](const std::optional<std::string>& text) {
+    return text ? text->size() : 0;
+  };
+  std::size_t size = kNumbers + protocol_type_.size() + length(protocol_name_) + length(leader_);
+  for (const auto& [id, member] : members_) {
+    const MemberFacts& facts = member.facts;
+    size += kNumbers + id.size() + length(facts.instance_id) + facts.client_id.size() +
+            facts.client_host.size() + member.assignment.size();
+    for (const GroupProtocol& protocol : member.protocols) {
+      if (!is_stored(which, protocol)) continue;
+      size += kLengths + protocol.name.size() + protocol.metadata.size();
+    }
+  }
+  return size;
+}
+
+wire::GroupRecord Membership::record(Stored which) const {
+  wire::GroupRecord record;
+  record.generation = generation_;
+  record.protocol_type = protocol_type_;
+  record.protocol_name = protocol_name_;
+  record.leader = leader_;
+  record.written = since_;
+  record.members.reserve(members_.size());
+  for (const auto& [id, member] : members_) {
+    auto& stored = record.members.emplace_back();
+    stored.member_id = id;
+    stored.instance_id = member.facts.instance_id;
+    stored.client_id = member.facts.client_id;
+    stored.client_host = member.facts.client_host;
+    stored.rebalance_timeout = member.facts.rebalance_timeout;
+    stored.session_timeout = member.facts.session_timeout;
+    for (const auto& protocol : member.protocols) {
+      if (!is_stored(which, protocol)) continue;
+      stored.protocols.push_back({protocol.name, protocol.metadata});
+    }
+    stored.assignment = member.assignment;
+  }
+  return record;
 }
 
 }  // namespace kanal::coordinator

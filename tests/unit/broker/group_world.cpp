@@ -215,7 +215,7 @@ Asked& GroupWorld::sync(const Asked& member, std::vector<const Asked*> all) {
   Asked& request = asked.emplace_back(*broker, io, peer);
   request.group = member.group;
   request.member = member.member;
-  request.assignment = "assignment";
+  request.assignment = member.assignment.empty() ? "assignment" : member.assignment;
   wire::SyncGroupRequest& sync = request.sync_request;
   sync.group_id = request.group;
   sync.member_id = request.member;

@@ -398,5 +398,23 @@ TEST_F(GroupsTest, TheBrokersLimitsReachTheGroups) {
   EXPECT_EQ(commit_partition("h", "t", 0, 1, "abcd"), ErrorCode::OFFSET_METADATA_TOO_LARGE);
 }
 
+TEST_F(GroupsTest, MembersOfAGroupThatIsTooLargeJoinAgainAndTheGroupGoesOn) {
+  restart_with({{"message.max.bytes", "1000"}});
+  Asked& member = join("g");
+  pass_first_rebalance();
+  ASSERT_TRUE(member.joined);
+  member.assignment = std::string(1'000, 'a');
+  const Asked& refused = sync(member, {&member});
+  ASSERT_TRUE(refused.synced);
+  EXPECT_EQ(refused.synced->error_code, ErrorCode::UNKNOWN_SERVER_ERROR);
+  EXPECT_EQ(heartbeat(member), ErrorCode::REBALANCE_IN_PROGRESS);
+  Asked& again = join("g", {.member = member.joined->member_id});
+  ASSERT_TRUE(again.joined);
+  EXPECT_EQ(again.joined->generation_id, 2);
+  const Asked& synced = sync(again, {&again});
+  ASSERT_TRUE(synced.synced);
+  EXPECT_EQ(synced.synced->error_code, ErrorCode::NONE);
+}
+
 }  // namespace
 }  // namespace kanal::broker::test

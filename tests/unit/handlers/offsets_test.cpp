@@ -1,5 +1,7 @@
+#include "kanal/broker/groups.hpp"
 #include "kanal/wire/messages/delete_groups.hpp"
 #include "kanal/wire/messages/describe_groups.hpp"
+#include "kanal/wire/messages/incremental_alter_configs.hpp"
 #include "kanal/wire/messages/join_group.hpp"
 #include "kanal/wire/messages/leave_group.hpp"
 #include "kanal/wire/messages/list_groups.hpp"
@@ -19,6 +21,8 @@ broker::Task<wire::DescribeGroupsResponse> handle(broker::Context&, wire::Descri
 broker::Task<wire::ListGroupsResponse> handle(broker::Context&, wire::ListGroupsRequest);
 broker::Task<wire::DeleteGroupsResponse> handle(broker::Context&, wire::DeleteGroupsRequest);
 broker::Task<wire::OffsetDeleteResponse> handle(broker::Context&, wire::OffsetDeleteRequest);
+broker::Task<wire::IncrementalAlterConfigsResponse> handle(broker::Context&,
+                                                           wire::IncrementalAlterConfigsRequest);
 
 namespace testing {
 namespace {
@@ -51,6 +55,13 @@ class Offsets : public OneBroker {
     }
     return ask(8, std::move(request));
   }
+  void limit_messages(std::string_view bytes) {
+    wire::IncrementalAlterConfigsRequest request;
+    auto& resource = request.resources.emplace_back();
+    resource.resource_type = 4;
+    resource.configs.push_back({"message.max.bytes", 0, bytes});
+    EXPECT_EQ(ask(1, std::move(request)).responses.at(0).error_code, ErrorCode::NONE);
+  }
   /// Of all topics.
   wire::OffsetFetchRequest fetch_of(std::string_view group) {
     wire::OffsetFetchRequest request;
@@ -82,6 +93,16 @@ TEST_F(Offsets, WhatCannotBeCommittedFailsAloneAndStandsFirst) {
             "a: 9=3 0=0 1=0; none: 0=3 1=3; b: 0=0; ");
   EXPECT_EQ(shown(commit("g", {{"none", {}}})), "none:; ");
   EXPECT_EQ(shown(commit("g", {})), "");
+}
+
+TEST_F(Offsets, WhatACommitMayStoreFollowsMessageMaxBytesWhileTheBrokerRuns) {
+  create("a", 2);
+  limit_messages("100");
+  EXPECT_EQ(shown(commit("g", {{"a", {0, 1, 7}}})), "a: 7=3 0=-1 1=-1; ");
+  EXPECT_EQ(broker->groups().size(), 0U);
+  EXPECT_EQ(shown(commit("g", {{"a", {1}}})), "a: 1=0; ");
+  limit_messages("1000");
+  EXPECT_EQ(shown(commit("g", {{"a", {0, 1}}})), "a: 0=0 1=0; ");
 }
 
 TEST_F(Offsets, ATopicByAnIdThatIsNotThereIsUnknown) {

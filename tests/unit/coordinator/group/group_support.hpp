@@ -264,6 +264,8 @@ class LiveGroup {
     return other;
   }
 
+  std::size_t max_bytes = GroupCommand{}.max_bytes;  // of the steps to come
+
   Group& group() { return group_; }
   [[nodiscard]] const Group& group() const { return group_; }
   [[nodiscard]] Time now() const { return now_; }
@@ -274,7 +276,8 @@ class LiveGroup {
  private:
   template <class What>
   WaiterId run(What what) {
-    GroupCommand command{.waiter = ++waiter_, .wall = wall_, .what = std::move(what)};
+    GroupCommand command{
+        .waiter = ++waiter_, .wall = wall_, .what = std::move(what), .max_bytes = max_bytes};
     effects_ = group_.step(now_, command);
     for (const Record& record : effects_.records) {
       EXPECT_EQ(record.key, group_.id());
