@@ -201,7 +201,7 @@ void Core::note_synced(Sequence end) {
       raise(file->durable, file->written.load());
     }
     raise(synced_end, end.value());
-    if (!removed_) remove_condemned();
+    if (owns_files()) remove_condemned();
   });
 }
 
@@ -269,7 +269,7 @@ Result<void> Core::seal(Seal& seal) {
 void Core::remove_files(const std::vector<std::shared_ptr<SegmentFile>>& files,
                         std::chrono::milliseconds delay) {
   sync_turn_.with([&] {
-    if (removed_) return;
+    if (!owns_files()) return;  // a failed sync is final: a second one would only pretend
     for (const auto& file : files) condemned_.push_back({file->id(), delay});
     // The start first: a power cut must never leave a log that begins before its first file.
     channel_dirty = true;

@@ -199,9 +199,16 @@ Result<void> Recovery::remove_trimmed(std::vector<Sequence>& bases) {
 }
 
 /// Before a file below the start goes: the start may only lie in the page cache of a process that
-/// was killed, and a power cut must not bring the old one back.
+/// was killed, and a power cut must not bring the old one back. It is written anew: where a sync of
+/// that process failed, another one would find nothing to write.
 Result<void> Recovery::secure_start() {
+  LogState& state = result_.state;
+  const ChannelState channel{core_.id().topic_id, core_.id().partition, state.start,
+                             ++state.generation};
   core_.channel_dirty = true;
+  if (auto done = update_channel_file(files_, core_.path(kChannelFile), channel); !done) {
+    return done;
+  }
   return core_.sync_channel_file();
 }
 

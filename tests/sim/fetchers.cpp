@@ -229,7 +229,7 @@ class Auditor {
     reading.topic = topic;
     reading.index = index;
     reading.position = world_.records().safe_start(reading.log());
-    while (!world_.aborting() && reading.position >= 0 &&
+    while (!world_.aborting() && !world_.troubled() && reading.position >= 0 &&
            reading.position < world_.records().must_show(reading.log())) {
       if (!link_.up()) {
         co_await world_.sleep(100ms);

@@ -468,16 +468,18 @@ void World::final_audit() {
       }
     }
     next_dies_after_.reset();
-    while (process_ == nullptr && !violation_) turn();
-    if (process_ != nullptr && troubled()) {  // a log may not have opened
-      stop_cleanly(1ms);
+    do {  // until no strike falls into it
       while (process_ == nullptr && !violation_) turn();
-    }
-    if (violation_) return;
-    end_trouble();
-    spawn(audit(*this));
-    run_until_actors_end("the audit");
-    if (violation_) return;
+      if (process_ != nullptr && troubled()) {  // a log may not have opened
+        stop_cleanly(1ms);
+        while (process_ == nullptr && !violation_) turn();
+      }
+      if (violation_) return;
+      end_trouble();
+      spawn(audit(*this));
+      run_until_actors_end("the audit");
+      if (violation_) return;
+    } while (troubled());
   }
   if (process_ != nullptr && troubled()) end_trouble();
   stop_cleanly(1ms);

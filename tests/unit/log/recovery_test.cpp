@@ -428,6 +428,34 @@ TEST(Recovery, AFileBelowAnUnsyncedStartGoesOnlyOnceTheStartIsDurable) {
   EXPECT_EQ(partition->watermarks().log_start, Offset(9));
 }
 
+TEST(Recovery, AStartWhoseSyncFailedIsWrittenAgainBeforeAFileBelowItGoes) {
+  World world;
+  world.options.segment_bytes = 200;
+  {
+    const auto partition = world.open();
+    for (int i = 0; i < 12; ++i) ASSERT_TRUE(world.append(*partition));
+    ASSERT_TRUE(partition->log().sync());
+    const auto files = world.disk.files();
+    ASSERT_TRUE(partition->trim(Offset(5)));
+    ASSERT_TRUE(partition->trim(Offset(9)));
+    world.disk.fail({.kinds = kanal::test::MemoryFileSystem::kSync, .sync_loses = true});
+    world.helpers.run();  // the first one's sync fails, which is final
+    EXPECT_EQ(world.disk.files(), files) << "nothing is removed";
+    EXPECT_FALSE(world.append(*partition));
+  }
+  world.kill();
+  world.disk.clear_faults();
+  ASSERT_TRUE(world.open());
+  kanal::test::MemoryFileSystem::PowerCut names_survive;
+  names_survive.keep_names = [](std::string_view, std::size_t unsynced) { return unsynced; };
+  world.disk.power_cut(names_survive);
+  world.kill();
+  const auto partition = world.open();
+  ASSERT_NE(partition, nullptr);
+  EXPECT_EQ(partition->watermarks().log_start, Offset(9));
+  EXPECT_EQ(read(world, *partition, 9, 1 << 20).offsets, range(9, 12));
+}
+
 TEST(Identity, AnotherIncarnationsDirectoryIsMovedAway) {
   World world;
   fill(world, 3);
