@@ -91,6 +91,14 @@ Result<void> Recovery::read_channel(const std::vector<Sequence>& bases) {
   if (channel->condition == Condition::kSound || channel->condition == Condition::kRepaired) {
     state.start = channel->state.start;
     state.generation = channel->state.generation;
+    if (result_.checkpoint && layout_.created && state.start < layout_.start) {
+      // The files below it count as removed.
+      state.start = layout_.start;
+      state.generation = std::max(state.generation, layout_.generation);
+      return rewrite_channel("'" + path +
+                             "' has an older start than the checkpoint, the sync of the last one "
+                             "failed; it was written again.");
+    }
     if (channel->condition == Condition::kSound) return {};
     return rewrite_channel("'" + path + "' had a damaged half and was written again.");
   }

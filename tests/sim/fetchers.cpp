@@ -210,6 +210,8 @@ class Fetcher {
 };
 
 class Auditor {
+  static constexpr int kMostTries = 10'000;
+
  public:
   explicit Auditor(World& world) : world_(world), link_{world, "auditor", nullptr} {}
 
@@ -229,11 +231,16 @@ class Auditor {
     reading.topic = topic;
     reading.index = index;
     reading.position = world_.records().safe_start(reading.log());
-    while (!world_.aborting() && !world_.troubled() && reading.position >= 0 &&
+    int unanswered = 0;
+    while (!world_.aborting() && !world_.hurts() && reading.position >= 0 &&
            reading.position < world_.records().must_show(reading.log())) {
       if (!link_.up()) {
         co_await world_.sleep(100ms);
         continue;
+      }
+      if (++unanswered > kMostTries) {
+        world_.violate(fmt::format("{}~{} cannot be read", topic.facts.name, index));
+        co_return;
       }
       const wire::FetchRequest request = make_request(world_, *plan, false);
       const Ask how{13};
@@ -241,7 +248,9 @@ class Auditor {
                                                               plan](wire::FetchResponse& response) {
         take_answer(world_, *plan, response, Manner());
       };
+      const std::int64_t before = reading.position;
       co_await ask<wire::FetchResponse>(link_, request, how, seen);
+      if (reading.position != before) unanswered = 0;
     }
   }
 

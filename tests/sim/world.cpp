@@ -145,8 +145,12 @@ void World::check_producer_id(ProducerId id) {
   }
 }
 
+bool World::hurts() const noexcept {
+  return in_trouble_ || computer_.strikes.hurts;
+}
+
 bool World::troubled() const noexcept {
-  return in_trouble_ || computer_.strikes.hurts || clock().now() < trouble_until_;
+  return hurts() || clock().now() < trouble_until_;
 }
 
 void World::set_trouble() noexcept {
@@ -154,7 +158,7 @@ void World::set_trouble() noexcept {
 }
 
 void World::end_trouble() noexcept {
-  if (!in_trouble_ && !computer_.strikes.hurts) return;
+  if (!hurts()) return;
   in_trouble_ = computer_.strikes.hurts = false;
   trouble_until_ = clock().now() + kAfterTrouble;
 }
@@ -479,7 +483,7 @@ void World::final_audit() {
       spawn(audit(*this));
       run_until_actors_end("the audit");
       if (violation_) return;
-    } while (troubled());
+    } while (hurts());
   }
   if (process_ != nullptr && troubled()) end_trouble();
   stop_cleanly(1ms);

@@ -95,6 +95,8 @@ class World {
   [[nodiscard]] Tamper& tamper() noexcept { return tamper_; }
   /// SIGTERM has come: what waits is answered at once.
   [[nodiscard]] bool stopping() const noexcept { return stopping_; }
+  /// The disk has failed since the process began.
+  [[nodiscard]] bool hurts() const noexcept;
   /// A fault of the disk may explain errors now.
   [[nodiscard]] bool troubled() const noexcept;
   /// The broker stood still, which may explain that time ran out.

@@ -456,6 +456,33 @@ TEST(Recovery, AStartWhoseSyncFailedIsWrittenAgainBeforeAFileBelowItGoes) {
   EXPECT_EQ(read(world, *partition, 9, 1 << 20).offsets, range(9, 12));
 }
 
+TEST(Recovery, AStartThatItsSyncLostIsThatOfTheCheckpoint) {
+  World world;
+  world.options.segment_bytes = 200;
+  {
+    const auto partition = world.open();
+    for (int i = 0; i < 12; ++i) ASSERT_TRUE(world.append(*partition));
+    ASSERT_TRUE(partition->log().sync());
+    ASSERT_TRUE(partition->trim(Offset(9)));
+    world.disk.fail({.kinds = kanal::test::MemoryFileSystem::kSync, .sync_loses = true});
+    world.helpers.run();
+    world.disk.clear_faults();
+    world.store().prepare_stop();
+    EXPECT_FALSE(partition->log().checkpoint(partition->checkpoint())) << "which is kept anyway";
+    ASSERT_TRUE(world.store().stop({}));
+  }
+  kanal::test::MemoryFileSystem::PowerCut names_survive;
+  names_survive.keep_names = [](std::string_view, std::size_t unsynced) { return unsynced; };
+  world.disk.power_cut(names_survive);
+  for (int start = 0; start < 2; ++start) {
+    world.kill();
+    const auto partition = world.open();
+    ASSERT_NE(partition, nullptr);
+    EXPECT_EQ(partition->watermarks().log_start, Offset(9));
+    EXPECT_EQ(read(world, *partition, 9, 1 << 20).offsets, range(9, 12));
+  }
+}
+
 TEST(Identity, AnotherIncarnationsDirectoryIsMovedAway) {
   World world;
   fill(world, 3);
