@@ -37,9 +37,6 @@ struct GroupLimits {
   std::int64_t offsets_retention_ms = 604'800'000;
 };
 
-/// Where a reply goes: the driver's number of the request, unique within the group.
-using WaiterId = std::uint64_t;
-
 struct JoinCommand {
   /// A rebalance timeout below 0 (v0 has none) is the session timeout.
   const wire::JoinGroupRequest* request = nullptr;
@@ -84,7 +81,6 @@ struct ForgetTopicsCommand {  // the topics were deleted
   std::set<Uuid> topic_ids;
 };
 struct ExpireOffsetsCommand {};  // Kafka's cleanup round; ends a group that nothing is left of
-struct PassTime {};              // next_deadline() has passed
 
 struct GroupCommand {
   WaiterId waiter = 0;            // not used by the last three, which get no reply of their own

@@ -1,4 +1,4 @@
-// The contract of the state machines (catalog, cluster state, producer ids; later groups and
+// The contract of the state machines (catalog, cluster state, producer ids, groups,
 // transactions). A machine is plain synchronous C++: it runs to completion, cannot suspend, reads
 // no clock and draws no randomness (times and fresh ids come with the command). The broker's driver
 // guards it with one mutex and does the rest:
@@ -39,6 +39,10 @@ struct Effects {
   std::vector<ActionType> actions;
 };
 struct NoAction {};
+
+/// Where a reply goes: the driver's number of the request, never the same twice for one channel.
+using WaiterId = std::uint64_t;
+struct PassTime {};  // a command: next_deadline() has passed
 
 template <class M>
 concept Machine = requires(M machine, const M& constant, Time now, std::string_view key,
