@@ -112,9 +112,9 @@ struct TransactionReply {
   friend bool operator==(const TransactionReply&, const TransactionReply&) = default;
 };
 
-/// To be carried out once what the step returned is stored, under no lock of the transaction, and
-/// tried until it is done; a partition or group that does not exist any more is skipped. Then
-/// MarkersWritten. Idempotent: after a crash it comes again out of loaded().
+/// To be carried out once what the step returned is stored, and tried until it is done; a partition
+/// or group that does not exist any more is skipped. Then MarkersWritten. The lock need not be held
+/// meanwhile: nothing is admitted. Idempotent: after a crash it comes again out of loaded().
 struct WriteMarkers {
   WaiterId end = 0;  // which end: the number of the command it comes from
   bool commit = false;
@@ -227,7 +227,8 @@ class Transaction {
 static_assert(Machine<Transaction>);
 
 /// What a Produce (knows: v11 and later) or TxnOffsetCommit request (v4 and later) is told if
-/// verify() or the add says so.
+/// verify() or the add says so. Below v12 Produce makes NOT_ENOUGH_REPLICAS of
+/// CONCURRENT_TRANSACTIONS: old clients repeat that.
 [[nodiscard]] ErrorCode writer_error(ErrorCode error, bool knows_transaction_abortable) noexcept;
 
 }  // namespace kanal::coordinator

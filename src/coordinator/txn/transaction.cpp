@@ -25,11 +25,10 @@ std::optional<Claim> claim_of(const TransactionFacts& facts, const InitProducerI
   return claim(facts, command.producer_id, command.producer_epoch);
 }
 
-// KIP-890: an end of version 2 raised the epoch, so who repeats it has the one before. An end of
-// version 1 did not, so the epoch before is an older producer's.
+// KIP-890: an end of version 2 raised the epoch, so who repeats it has the one before. Not so if
+// another producer had it raised.
 bool repeats_end(const TransactionFacts& facts, const EndTransactionCommand& command) {
-  return facts.version == TransactionVersion::k2 &&
-         claim(facts, command.producer_id, command.producer_epoch) == Claim::kRepeated;
+  return claim(facts, command.producer_id, command.producer_epoch) == Claim::kRepeated;
 }
 
 }  // namespace

@@ -222,6 +222,21 @@ TEST(TxnEndV2, AtTheLastEpochTheEndBringsANewProducerId) {
   EXPECT_EQ(live.abort({7, 32'766}, k2), granted({kId, 0}));
 }
 
+TEST(TxnEndV2, TheRepeatAtTheLastEpochCostsNoProducerId) {
+  TransactionFacts facts;
+  facts.producer_id = ProducerId(7);
+  facts.producer_epoch = ProducerEpoch(32'765);
+  facts.state = State::kEmpty;
+  facts.timeout = seconds{60};
+  facts.updated = Timestamp(2);
+  LiveTransaction live;
+  live.start_with(encode_transaction(facts));
+  live.add({7, 32'765}, kOrders0, k2);
+  EXPECT_EQ(live.commit({7, 32'765}, k2), granted({7, 32'766}));
+  EXPECT_EQ(live.commit({7, 32'765}, k2), granted({7, 32'766}));
+  EXPECT_EQ(live.ids_taken(), 0);
+}
+
 // Both side by side
 
 TEST(TxnEnd, AClientThatSwitchesVersions) {
@@ -236,7 +251,7 @@ TEST(TxnEnd, AClientThatSwitchesVersions) {
   EXPECT_EQ(live.commit({kId, 1}, k2), granted({kId, 2}));
 }
 
-TEST(TxnEnd, AnEndOfVersionOneIsNoRepeatOfAnOlderProducersVersionTwo) {
+TEST(TxnEnd, TheEpochThatAnotherProducerFencedRepeatsNothing) {
   LiveTransaction live;
   live.init();
   live.init();  // fences epoch 0
@@ -244,6 +259,16 @@ TEST(TxnEnd, AnEndOfVersionOneIsNoRepeatOfAnOlderProducersVersionTwo) {
   live.commit({kId, 1});
   EXPECT_EQ(live.commit({kId, 0}, k2), refused(PRODUCER_FENCED))
       << "a zombie is not handed the epoch of the one that fenced it";
+  EXPECT_EQ(live.abort({kId, 0}, k2), refused(PRODUCER_FENCED));
+}
+
+TEST(TxnEnd, ALateRepeatOfItsOwnIsAnsweredWithThePresentEpoch) {
+  Begun begun(k2);
+  begun.live.commit({kId, 0}, k2);
+  begun.live.add({kId, 1});
+  begun.live.commit({kId, 1});
+  EXPECT_EQ(begun.live.commit({kId, 0}, k2), granted({kId, 1}));
+  EXPECT_EQ(begun.live.abort({kId, 0}, k2), refused(INVALID_TXN_STATE));
 }
 
 // Markers and completion

@@ -213,6 +213,7 @@ TEST(TxnInit, TheOwnerOfAnExhaustedEpochMayRepeat) {
   EXPECT_EQ(live.init({7, 32'766}), granted({kId, 0}));
   EXPECT_EQ(live.ids_taken(), 1);
   EXPECT_EQ(live.add({kId, 0}), NONE);
+  EXPECT_EQ(live.machine().facts().previous_producer_id, kNoProducerId);
   EXPECT_EQ(live.init({7, 32'766}), refused(PRODUCER_FENCED)) << "the new id is in use";
 }
 

@@ -52,8 +52,8 @@ class Trace {
   [[nodiscard]] bool differs(const Words& asked, const std::string& ours,
                              const std::string& theirs) {
     const TransactionFacts& facts = live_->machine().facts();
-    if (asked[0] == "end" && asked[1] == "5" && facts.version == k1) {
-      // Kafka takes the epoch before for a repeat, whoever had it.
+    if (asked[0] == "end" && asked[1] == "5" && facts.last_producer_epoch == kNoProducerEpoch) {
+      // Kafka takes the epoch before for a repeat, also where another producer fenced it.
       return ours == "PRODUCER_FENCED - -1" && theirs != ours &&
              std::stoi(asked[3]) + 1 == facts.producer_epoch.value();
     }

@@ -354,6 +354,13 @@ TEST(TxnReplay, StepsThatCannotBeAreDamage) {
         f.topics.erase("b");
       },
       "other partitions or groups");
+  cannot(
+      State::kOngoing,
+      [](auto& f) {
+        f.state = State::kPrepareCommit;
+        f.groups.erase("g");
+      },
+      "other partitions or groups");
   TransactionAddition addition = some_addition();
   expect_damaged({encode_addition(addition)}, "without a transaction");
   expect_damaged({encode_transaction(some_facts(State::kPrepareCommit)), encode_addition(addition)},
