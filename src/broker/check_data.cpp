@@ -232,11 +232,13 @@ void Check::check_offsets() {
       ++report_.committed_offsets;
       const auto end = ends_.find({offset.topic_id, partition});
       if (end == ends_.end() || offset.offset <= end->second) return;
-      tell(Weight::kRecoverable, path("reserved"),
+      // Not damage: a power cut takes records of the default mode, and anybody may commit anything.
+      tell(Weight::kNote, path("reserved"),
            "group " + id + " has committed offset " + std::to_string(offset.offset.value()) +
                " of " + std::string(topic) + "-" + std::to_string(partition.value()) +
                ", whose log ends at " + std::to_string(end->second.value()) +
-               ": records were lost, its members start by their auto.offset.reset");
+               ": records were lost in a power cut, or it was committed so; its members start by "
+               "their auto.offset.reset");
     });
   }
 }

@@ -90,8 +90,10 @@ Result<DataDirectory> DataDirectory::open(FileSystem& files, const std::string& 
     return std::unexpected(meta.error());
   auto lock = files.lock(path + "/lock");
   if (!lock && lock.error().os_error == EWOULDBLOCK) {
-    return refuse("the data directory '" + path +
-                  "' is in use by another kanald: stop it or name another --data-dir");
+    return fail(ErrorCode::KAFKA_STORAGE_ERROR,
+                "the data directory '" + path +
+                    "' is in use by another kanald: stop it or name another --data-dir",
+                EWOULDBLOCK);
   }
   if (!lock) return std::unexpected(lock.error());
   directory.lock_ = std::move(*lock);

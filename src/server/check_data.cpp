@@ -29,12 +29,28 @@ std::string_view word(Weight weight) {
   return "";
 }
 
+/// Names in it are what clients sent: a line stays one, and of a length to read.
+std::string one_line(std::string_view text) {
+  constexpr std::size_t kMost = 1000;
+  std::string line;
+  for (const char each : text.substr(0, kMost)) {
+    const auto byte = static_cast<unsigned char>(each);
+    if (byte < 0x20 || byte == 0x7F) {
+      line += fmt::format("\\x{:02x}", byte);
+    } else {
+      line += each;
+    }
+  }
+  if (text.size() > kMost) line += "...";
+  return line;
+}
+
 void print(const Finding& finding) {
   const std::string place =
       finding.position ? finding.file + ":" + std::to_string(*finding.position) : finding.file;
-  std::string text = finding.text;
+  std::string text = one_line(finding.text);
   if (text.ends_with('.')) text.pop_back();
-  fmt::print("{}: {}: {}.\n", place, word(finding.weight), text);
+  fmt::print("{}: {}: {}.\n", one_line(place), word(finding.weight), text);
 }
 
 /// A line every two seconds, on the other stream.

@@ -9,7 +9,9 @@ import os
 import pathlib
 import re
 import shutil
+import socket
 import stat
+import struct
 import subprocess
 import sys
 import tempfile
@@ -302,11 +304,27 @@ def test_damage(checks, broker, commands):
                  sound.stdout)
 
 
+def commit(broker, group, topic, offset):
+    """OffsetCommit 2 of nobody's, for partition 0."""
+    def text(value):
+        return struct.pack(">h", len(value)) + value.encode()
+
+    body = (text(group) + struct.pack(">i", -1) + text("") + struct.pack(">qi", -1, 1) + text(topic)
+            + struct.pack(">iiqh", 1, 0, offset, -1))
+    frame = struct.pack(">hhi", 8, 2, 1) + text("") + body
+    host, port = broker.address.rsplit(":", 1)
+    with socket.create_connection((host, int(port)), timeout=10) as connection:
+        connection.sendall(struct.pack(">i", len(frame)) + frame)
+        answer = connection.makefile("rb").read(4 + 4 + 4 + 2 + len(topic) + 4 + 4 + 2)
+    return int.from_bytes(answer[-2:], "big")
+
+
 def test_names(checks, broker, commands):
-    """Topics whose names look like those of files that a snapshot leaves out."""
+    """Topics whose names look like those of files that a snapshot leaves out; a group's of two lines."""
     topics = ("a.cut.b", "c.tmp")
     for topic in topics:
         produce(broker, topic, 10)
+    checks.check(commit(broker, "two\nlines", topics[0], 14) == 0, "a commit beyond the log's end")
     running = broker.scratch / "running"
     made = commands.snapshot(broker.data_dir, running)
     checks.check(made.returncode == 0 and " topics=2 " in made.stdout, "any topic's name", made)
@@ -318,6 +336,9 @@ def test_names(checks, broker, commands):
         sound = commands.check(where)
         checks.check("Result: sound." in sound.stdout and " 2 topics, 2 partitions" in sound.stdout
                      and "20 records" in sound.stdout, f"{where.name}: with every record",
+                     sound.stdout)
+        checks.check("note: group two\\x0alines has committed offset 14 of a.cut.b-0" in sound.stdout,
+                     f"{where.name}: what a client chose to commit is no damage, in one line",
                      sound.stdout)
 
 

@@ -249,8 +249,8 @@ class Locks(DaemonTest):
     def test_kill_9_releases_the_directory(self):
         first = self.start()
         first.process.kill()
+        self.start()  # at once: it waits until the killed one is gone
         first.process.wait()
-        self.start()
 
 
 class Stopping(DaemonTest):
