@@ -6,26 +6,11 @@
 #include "state.hpp"
 
 #include <cerrno>
-#include <thread>
 
 namespace kanal::broker {
-namespace {
-
-/// A process that was killed holds its lock until the kernel has taken it apart: who starts the
-/// next one at once waits for that, a second at most.
-Result<DataDirectory> take_directory(FileSystem& files, const std::string& path) {
-  constexpr int kTries = 50;
-  for (int i = 1;; ++i) {
-    auto opened = DataDirectory::open(files, path);
-    if (opened || opened.error().os_error != EWOULDBLOCK || i == kTries) return opened;
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
-}
-
-}  // namespace
 
 Result<void> Broker::State::open_directory() {
-  auto opened = take_directory(base.files, options.data_dir);
+  auto opened = DataDirectory::open(base.files, options.data_dir);
   if (!opened) return std::unexpected(opened.error());
   directory = std::move(*opened);
   const auto& meta = directory.meta();

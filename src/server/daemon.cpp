@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <map>
@@ -158,6 +159,12 @@ Result<void> Daemon::start_broker(broker::StartReport& report, std::size_t log_f
   const broker::Foundations foundations{*files_, helpers_, clock_, random_,
                                         reserved::open_rocks_store, &syncs_, &at_ease_};
   auto broker = broker::Broker::start(foundations, options, report);
+  // A process that was killed holds its lock until the kernel has taken it apart: who starts the
+  // next one at once waits for that, a second at most.
+  for (int tries = 1; !broker && broker.error().os_error == EWOULDBLOCK && tries < 50; ++tries) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    broker = broker::Broker::start(foundations, options, report);
+  }
   if (!broker) return std::unexpected(broker.error());
   broker_ = std::move(*broker);
   for (const auto& io : io_) broker_->attach(*io);
