@@ -236,11 +236,13 @@ void Transaction::end_ongoing(const Turn& turn, bool commit, TransactionVersion 
                                                   .version = version,
                                                   .wall = turn.command.wall,
                                                   .fresh = turn.command.fresh});
-  end_.emplace().end = turn.command.waiter;
+  PendingEnd pending;
+  pending.end = turn.command.waiter;
   if (answered) {
-    end_->waiter = turn.command.waiter;
-    end_->what = *answered;
+    pending.waiter = turn.command.waiter;
+    pending.what = *answered;
   }
+  end_ = pending;
   deadline_ = Time::max();
   if (next.topics.empty() && next.groups.empty()) {
     const TransactionFacts done = completed(next, turn.command.wall);
@@ -325,7 +327,9 @@ Transaction::Effects Transaction::loaded(Time now, Timestamp wall, WaiterId numb
                                          wall.value()};
     deadline_ = now + std::clamp(left, std::min(kGrace, facts_.timeout), facts_.timeout);
   } else if (facts_.prepared()) {
-    end_.emplace().end = number;
+    PendingEnd pending;
+    pending.end = number;
+    end_ = pending;
     effects.actions.push_back(markers(number, facts_));
   }
   return effects;
