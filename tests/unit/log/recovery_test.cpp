@@ -408,20 +408,30 @@ TEST(Recovery, ForeignFilesInTheDirectoryAreLeftAlone) {
   EXPECT_FALSE(world.disk.content(world.path("checkpoint.tmp")));
 }
 
+/// Twelve synced records in several segments.
+std::unique_ptr<Partition> open_with_dozen(World& world) {
+  world.options.segment_bytes = 200;
+  auto partition = world.open();
+  for (int i = 0; i < 12; ++i) EXPECT_TRUE(world.append(*partition));
+  EXPECT_TRUE(partition->log().sync());
+  return partition;
+}
+
+void cut_power_but_names(World& world) {
+  kanal::test::MemoryFileSystem::PowerCut names_survive;
+  names_survive.keep_names = [](std::string_view, std::size_t unsynced) { return unsynced; };
+  world.disk.power_cut(names_survive);
+}
+
 TEST(Recovery, AFileBelowAnUnsyncedStartGoesOnlyOnceTheStartIsDurable) {
   World world;
-  world.options.segment_bytes = 200;
   {
-    const auto partition = world.open();
-    for (int i = 0; i < 12; ++i) ASSERT_TRUE(world.append(*partition));
-    ASSERT_TRUE(partition->log().sync());
+    const auto partition = open_with_dozen(world);
     ASSERT_TRUE(partition->trim(Offset(9)));
   }
   world.kill();  // the helper that would have synced the start never ran
   ASSERT_TRUE(world.open()) << "and removed what lies below it";
-  kanal::test::MemoryFileSystem::PowerCut names_survive;
-  names_survive.keep_names = [](std::string_view, std::size_t unsynced) { return unsynced; };
-  world.disk.power_cut(names_survive);
+  cut_power_but_names(world);
   world.kill();
   const auto partition = world.open();
   ASSERT_NE(partition, nullptr);
@@ -430,11 +440,8 @@ TEST(Recovery, AFileBelowAnUnsyncedStartGoesOnlyOnceTheStartIsDurable) {
 
 TEST(Recovery, AStartWhoseSyncFailedIsWrittenAgainBeforeAFileBelowItGoes) {
   World world;
-  world.options.segment_bytes = 200;
   {
-    const auto partition = world.open();
-    for (int i = 0; i < 12; ++i) ASSERT_TRUE(world.append(*partition));
-    ASSERT_TRUE(partition->log().sync());
+    const auto partition = open_with_dozen(world);
     const auto files = world.disk.files();
     ASSERT_TRUE(partition->trim(Offset(5)));
     ASSERT_TRUE(partition->trim(Offset(9)));
@@ -446,9 +453,7 @@ TEST(Recovery, AStartWhoseSyncFailedIsWrittenAgainBeforeAFileBelowItGoes) {
   world.kill();
   world.disk.clear_faults();
   ASSERT_TRUE(world.open());
-  kanal::test::MemoryFileSystem::PowerCut names_survive;
-  names_survive.keep_names = [](std::string_view, std::size_t unsynced) { return unsynced; };
-  world.disk.power_cut(names_survive);
+  cut_power_but_names(world);
   world.kill();
   const auto partition = world.open();
   ASSERT_NE(partition, nullptr);
@@ -458,11 +463,8 @@ TEST(Recovery, AStartWhoseSyncFailedIsWrittenAgainBeforeAFileBelowItGoes) {
 
 TEST(Recovery, AStartThatItsSyncLostIsThatOfTheCheckpoint) {
   World world;
-  world.options.segment_bytes = 200;
   {
-    const auto partition = world.open();
-    for (int i = 0; i < 12; ++i) ASSERT_TRUE(world.append(*partition));
-    ASSERT_TRUE(partition->log().sync());
+    const auto partition = open_with_dozen(world);
     ASSERT_TRUE(partition->trim(Offset(9)));
     world.disk.fail({.kinds = kanal::test::MemoryFileSystem::kSync, .sync_loses = true});
     world.helpers.run();
@@ -471,9 +473,7 @@ TEST(Recovery, AStartThatItsSyncLostIsThatOfTheCheckpoint) {
     EXPECT_FALSE(partition->log().checkpoint(partition->checkpoint())) << "which is kept anyway";
     ASSERT_TRUE(world.store().stop({}));
   }
-  kanal::test::MemoryFileSystem::PowerCut names_survive;
-  names_survive.keep_names = [](std::string_view, std::size_t unsynced) { return unsynced; };
-  world.disk.power_cut(names_survive);
+  cut_power_but_names(world);
   for (int start = 0; start < 2; ++start) {
     world.kill();
     const auto partition = world.open();
