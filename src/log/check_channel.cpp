@@ -179,7 +179,7 @@ void ChannelWalk::add_statement(const std::string& file, const SavedChannel& sav
     tell(Weight::kRepairable, file, "what it says of " + id_.name + " does not agree in itself");
     trusted = false;
   }
-  auto epochs = Partition::check_state(saved.checkpoint.state);
+  auto epochs = Partition::check_state(saved.checkpoint.state, saved.checkpoint.upto);
   if (!epochs) {
     tell(Weight::kRepairable, file,
          "the producers' state of " + id_.name + " cannot be read: " + epochs.error().detail +

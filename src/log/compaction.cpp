@@ -40,6 +40,7 @@ struct Compaction::State {
   Result<Kept> choose(const records::BatchHeader& header, Bytes batch);
   [[nodiscard]] bool retain(const records::BatchHeader& header, const records::KeyedRecord& record);
   Result<Step> end_group();
+  void tell_aborted(Offset below);
   [[nodiscard]] std::size_t group_end() const { return group_first + groups[group]; }
 
   CompactionInput input;
@@ -54,6 +55,7 @@ struct Compaction::State {
   CleanedTransactions transactions;
   std::vector<std::size_t> groups;
   std::size_t group = 0, group_first = 0;
+  std::size_t told = 0;  // of transactions.kept()
   std::optional<records::BatchHeader> last_batch;  // of the group
   std::vector<bool> keep;
 };
@@ -168,7 +170,9 @@ Result<BatchVerdict> Compaction::State::verdict(const records::BatchHeader& head
   if (header.is_control()) {
     const auto marker = records::parse_marker(batch);
     if (!marker) return std::unexpected(marker.error());
-    situation.discardable = transactions.on_control(header, *marker);
+    bool listed = false;
+    situation.discardable = transactions.on_control(header, *marker, &listed);
+    situation.marker_stays = listed || input.markers_stay;
   } else {
     situation.discardable = transactions.on_batch(header);
   }
@@ -245,11 +249,20 @@ bool Compaction::State::retain(const records::BatchHeader& header,
   return record.has_value || !header.has_delete_horizon() || options.now < header.base_timestamp;
 }
 
+void Compaction::State::tell_aborted(Offset below) {
+  if (input.cleaned == nullptr) return;
+  const std::vector<AbortedTransaction>& kept = transactions.kept();
+  for (; told < kept.size(); ++told) input.cleaned->markers.push_back(kept[told].last);
+  input.cleaned->below = below;
+}
+
 Result<Compaction::Step> Compaction::State::end_group() {
   const bool last = group + 1 == groups.size();
   const Sequence dirty = last ? stats.first_dirty : input.range.first_dirty;
+  const Offset end = to_offset(input.log->sources()[group_end() - 1].end);
   const auto outcome = input.log->commit(dirty);
   if (!outcome) return std::unexpected(outcome.error());
+  if (*outcome == Rewrite::Outcome::kCommitted) tell_aborted(end);
   if (*outcome == Rewrite::Outcome::kTrimmed) {
     stats.superseded = true;
     phase = Phase::kDone;

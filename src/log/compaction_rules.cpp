@@ -86,14 +86,17 @@ CleanedTransactions::CleanedTransactions(std::vector<AbortedTransaction> aborted
   std::ranges::sort(waiting_, std::ranges::greater{}, &AbortedTransaction::first);
 }
 
-void CleanedTransactions::begin_until(Offset offset) {
-  for (; !waiting_.empty() && waiting_.back().first <= offset; waiting_.pop_back()) {
-    aborted_.try_emplace(waiting_.back().producer, Aborted{waiting_.back()});
+void CleanedTransactions::begin_until(const records::BatchHeader& header) {
+  const Offset upto = header.last_offset();
+  for (; !waiting_.empty() && waiting_.back().first <= upto; waiting_.pop_back()) {
+    // Over before what passes by began: the next one of its producer may be another's.
+    if (waiting_.back().last < header.base_offset) continue;
+    aborted_.insert_or_assign(waiting_.back().producer, Aborted{waiting_.back()});
   }
 }
 
 bool CleanedTransactions::on_batch(const records::BatchHeader& header) {
-  begin_until(header.last_offset());
+  begin_until(header);
   if (!header.is_transactional()) return false;
   if (const auto found = aborted_.find(header.producer_id); found != aborted_.end()) {
     found->second.seen = true;
@@ -104,14 +107,15 @@ bool CleanedTransactions::on_batch(const records::BatchHeader& header) {
 }
 
 bool CleanedTransactions::on_control(const records::BatchHeader& header,
-                                     const std::optional<records::Marker>& marker) {
-  begin_until(header.last_offset());
+                                     const std::optional<records::Marker>& marker, bool* listed) {
+  begin_until(header);
   if (header.record_count == 0) return true;  // cleaned before
   if (!marker) return false;                  // of another kind: nothing is known of it
   if (marker->type == records::ControlType::kCommit) {
     return committed_.erase(header.producer_id) == 0;
   }
   const auto node = aborted_.extract(header.producer_id);
+  if (listed != nullptr) *listed = !node.empty();
   if (node.empty() || !node.mapped().seen) return true;
   kept_.push_back(node.mapped().transaction);
   return false;
@@ -123,8 +127,8 @@ BatchVerdict judge(const records::BatchHeader& header, const BatchSituation& sit
   verdict.discard = situation.discardable;
   if (header.is_control()) {
     // Readers below the marker need it as long as a tombstone: its own horizon decides.
-    verdict.discard =
-        situation.discardable && header.has_delete_horizon() && header.base_timestamp <= now;
+    verdict.discard = situation.discardable && !situation.marker_stays &&
+                      header.has_delete_horizon() && header.base_timestamp <= now;
     verdict.idle_marker = situation.discardable;
   }
   if ((header.has_producer_id() && situation.last_of_producer) ||

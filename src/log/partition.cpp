@@ -2,6 +2,7 @@
 
 #include "blob.hpp"
 #include "epochs.hpp"
+#include "transactions.hpp"
 
 #include "kanal/base/logging.hpp"
 
@@ -13,7 +14,7 @@
 namespace kanal::log {
 namespace {
 
-constexpr std::uint16_t kStateVersion = 1;
+constexpr std::uint16_t kStateVersion = 2;  // 1 has no transactions
 
 std::unexpected<std::variant<Miss, Error>> failed(ErrorCode code, std::string detail) {
   return std::unexpected(std::variant<Miss, Error>(Error{code, std::move(detail)}));
@@ -31,10 +32,17 @@ struct Partition::State {
   std::unique_ptr<Error> lost;
   Epochs epochs;
   ProducerState producers;
+  Transactions transactions;
+  Sequence pruned{0};  // where the log ended when aborted transactions were last taken off the list
+  std::shared_ptr<CleanedAborted> cleaned;  // of the last pass
 
-  Result<void> restore(Bytes state);
+  Result<void> restore(Bytes state, Sequence upto);
   Result<void> rebuild(Sequence from);
-  void apply(Bytes batch);
+  Result<void> apply(Bytes batch);
+  Result<AppendResult> stage(MutableBytes batch, const records::BatchHeader& header);
+  void end(const EndMarker& marker, Offset offset, Timestamp now);
+  void moved(const AppendResult& result);
+  [[nodiscard]] Offset last_stable() const noexcept;
 };
 
 Partition::Partition() : state_(std::make_unique<State>()) {}
@@ -56,58 +64,104 @@ Result<std::unique_ptr<Partition>> Partition::open(LogStore& store, const Openin
   state.high_watermark = bounds.staged_end;
   Sequence from = bounds.start;
   if (opened->checkpoint) {
-    if (const auto restored = state.restore(opened->checkpoint->state)) {
+    if (const auto restored =
+            state.restore(opened->checkpoint->state, opened->checkpoint->upto)) {
       from = state.checkpointed = opened->checkpoint->upto;
     } else {
       logger("log").warn("A checkpoint's state is not used. channel={} why=\"{}\"", id.name,
                          restored.error().detail);
       state.epochs = {};
       state.producers = {};
+      state.transactions = {};
     }
   }
   if (from < bounds.staged_end) {
     if (auto done = state.rebuild(from); !done) return std::unexpected(std::move(done.error()));
   }
   state.epochs.trim(to_offset(bounds.start));
+  state.transactions.trim(to_offset(bounds.start));
+  state.transactions.committed(to_offset(state.high_watermark));
   if (auto done = check_not_later(id, state.epochs.latest(), epoch); !done) {
     return std::unexpected(std::move(done.error()));
   }
   return partition;
 }
 
-Result<void> Partition::State::restore(Bytes state) {
+Result<void> Partition::State::restore(Bytes state, Sequence upto) {
   BlobReader reader(state);
-  if (reader.number<std::uint16_t>() != kStateVersion)
-    return storage_error("It has another version.");
+  const auto version = reader.number<std::uint16_t>();
+  if (version == 0 || version > kStateVersion) return storage_error("It has another version.");
   if (auto done = epochs.decode(reader); !done) return done;
   Bytes rest = reader.rest();
   if (auto done = producers.decode(rest); !done) return done;
+  if (auto done = transactions.restore_open(producers, to_offset(upto)); !done) return done;
+  if (version > 1) {
+    BlobReader aborted(rest);
+    if (auto done = transactions.aborted().decode(aborted, to_offset(upto)); !done) return done;
+    rest = aborted.rest();
+  }
   return rest.empty() ? Result<void>{} : storage_error("Bytes are left after it.");
 }
 
-Result<std::vector<EpochEntry>> Partition::check_state(Bytes state) {
+Result<std::vector<EpochEntry>> Partition::check_state(Bytes state, Sequence upto) {
   State scratch;
-  if (auto done = scratch.restore(state); !done) return std::unexpected(std::move(done.error()));
+  if (auto done = scratch.restore(state, upto); !done) return std::unexpected(std::move(done.error()));
   return scratch.epochs.entries();
 }
 
 Result<void> Partition::State::rebuild(Sequence from) {
-  return log->replay(from, [this](Bytes batch) -> Result<void> {
-    apply(batch);
-    return {};
-  });
+  return log->replay(from, [this](Bytes batch) { return apply(batch); });
 }
 
-void Partition::State::apply(Bytes batch) {
+Result<void> Partition::State::apply(Bytes batch) {
   const records::BatchHeader header = records::read_header(batch.data());
   epochs.note(header.leader_epoch, header.base_offset);
-  if (header.has_producer_id() && !header.is_control()) {
+  if (!header.has_producer_id()) return {};
+  if (!header.is_control()) {
     producers.update(header, header.base_offset, kNoTimestamp);
+    if (header.is_transactional() && producers.begin(header.producer_id, header.base_offset))
+      transactions.began(header.base_offset);
+    return {};
   }
+  const auto marker = records::parse_marker(batch);
+  if (!marker) {
+    return storage_error("The control batch at offset " +
+                         std::to_string(header.base_offset.value()) + ": " +
+                         marker.error().detail + ".");
+  }
+  if (*marker) {
+    end({header.producer_id, header.producer_epoch, (*marker)->type, (*marker)->coordinator_epoch},
+        header.base_offset, kNoTimestamp);
+  } else if (header.record_count == 0) {
+    producers.note_epoch(header.producer_id, header.producer_epoch, kNoTimestamp);
+  }
+  return {};
+}
+
+/// A marker is written.
+void Partition::State::end(const EndMarker& marker, Offset offset, Timestamp now) {
+  const Offset first =
+      producers.end(marker.producer, marker.epoch, marker.coordinator_epoch, now);
+  if (first == kNoOffset) return;
+  const bool aborted = marker.type == records::ControlType::kAbort;
+  transactions.ended(marker.producer, first, offset, aborted);
+}
+
+void Partition::State::moved(const AppendResult& result) {
+  if (!result.committed) return;
+  high_watermark = result.last + 1;
+  transactions.committed(to_offset(high_watermark));
+}
+
+Offset Partition::State::last_stable() const noexcept {
+  const Offset high = to_offset(high_watermark);
+  const auto unstable = transactions.first_unstable();
+  if (!unstable) return high;
+  return std::min(std::max(*unstable, to_offset(log->bounds().start)), high);
 }
 
 Result<AppendResult> Partition::append(MutableBytes batch, const records::BatchHeader& header,
-                                       Timestamp now) {
+                                       Timestamp now, const AppendTerms& terms) {
   State& state = *state_;
   if (state.lost != nullptr) return std::unexpected(*state.lost);
   if (std::cmp_greater(batch.size(), state.segment_bytes)) {
@@ -116,7 +170,6 @@ Result<AppendResult> Partition::append(MutableBytes batch, const records::BatchH
                                                       std::to_string(state.segment_bytes) + ".");
   }
   const bool tracked = header.has_producer_id() && !header.is_control();
-  const Bounds bounds = state.log->bounds();
   if (tracked) {
     const auto seen = state.producers.check(header);
     if (!seen) return std::unexpected(seen.error());
@@ -124,9 +177,54 @@ Result<AppendResult> Partition::append(MutableBytes batch, const records::BatchH
       const Sequence last = to_sequence((*seen)->last_offset);
       return AppendResult{(*seen)->base_offset,        last,
                           last < state.high_watermark, true,
-                          (*seen)->timestamp,          to_offset(bounds.start)};
+                          (*seen)->timestamp,          to_offset(state.log->bounds().start)};
+    }
+    if (terms.from_zero && header.base_sequence != 0 &&
+        !state.producers.producers().contains(header.producer_id)) {
+      return fail(ErrorCode::OUT_OF_ORDER_SEQUENCE_NUMBER,
+                  "Nothing is known of producer " + std::to_string(header.producer_id.value()) +
+                      ", its first sequence number has to be 0 and is " +
+                      std::to_string(header.base_sequence) + ".");
+    }
+    if (auto done = check_transaction(state.producers, header); !done) {
+      return std::unexpected(std::move(done.error()));
     }
   }
+  const auto staged = state.stage(batch, header);
+  if (!staged) return staged;
+  if (tracked) {
+    state.producers.update(header, staged->base_offset, now);
+    if (header.is_transactional() &&
+        state.producers.begin(header.producer_id, staged->base_offset)) {
+      state.transactions.began(staged->base_offset);
+    }
+  }
+  state.moved(*staged);
+  return staged;
+}
+
+Result<AppendResult> Partition::append_marker(const EndMarker& marker, Timestamp now) {
+  State& state = *state_;
+  if (state.lost != nullptr) return std::unexpected(*state.lost);
+  if (auto done = check_marker(state.producers, marker); !done) {
+    return std::unexpected(std::move(done.error()));
+  }
+  records::MarkerOptions options;
+  options.producer_id = marker.producer;
+  options.producer_epoch = marker.epoch;
+  options.timestamp = now;
+  Buffer batch = records::build_marker({marker.type, marker.coordinator_epoch}, options);
+  const auto staged = state.stage(batch, records::read_header(batch.data()));
+  if (!staged) return staged;
+  state.end(marker, staged->base_offset, now);
+  state.moved(*staged);
+  return staged;
+}
+
+/// Assigns offsets and writes; what is known of producers, and what readers see, is the caller's.
+Result<AppendResult> Partition::State::stage(MutableBytes batch,
+                                             const records::BatchHeader& header) {
+  const Bounds bounds = log->bounds();
   const Sequence first = bounds.staged_end;
   if (first.value() > std::numeric_limits<std::int64_t>::max() - 2 - header.last_offset_delta) {
     return fail(ErrorCode::INVALID_RECORD, "The partition has no offsets left.");
@@ -134,19 +232,24 @@ Result<AppendResult> Partition::append(MutableBytes batch, const records::BatchH
   const Extent extent{first, first + header.last_offset_delta};
   const Offset base = to_offset(first);
   records::set_base_offset(batch, base);
-  records::set_leader_epoch(batch, state.epoch);
+  records::set_leader_epoch(batch, epoch);
   const std::array pieces{Bytes(batch)};
-  const auto appended = state.log->append(extent, header.max_timestamp, pieces);
+  const auto appended = log->append(extent, header.max_timestamp, pieces);
   if (!appended) return std::unexpected(appended.error());
-  state.epochs.note(state.epoch, base);
-  if (tracked) state.producers.update(header, base, now);
-  if (appended->committed) state.high_watermark = extent.last + 1;
+  epochs.note(epoch, base);
   return AppendResult{base,
                       extent.last,
                       appended->committed,
                       false,
                       header.log_append_time() ? header.max_timestamp : kNoTimestamp,
                       to_offset(bounds.start)};
+}
+
+bool Partition::in_transaction(ProducerId producer, ProducerEpoch epoch) const noexcept {
+  const auto& producers = state_->producers.producers();
+  const auto found = producers.find(producer);
+  return found != producers.end() && found->second.in_transaction() &&
+         found->second.epoch == epoch;
 }
 
 Maybe<FetchedRecords> Partition::read(Offset from, const FetchLimits& limits,
@@ -161,20 +264,26 @@ Maybe<FetchedRecords> Partition::read(Offset from, const FetchLimits& limits,
                       std::to_string(to_offset(bounds.staged_end).value()) + ".");
   }
   FetchedRecords fetched{from, 0};
-  if (sequence > state.high_watermark) return fetched;
+  const Sequence below =
+      limits.read_committed ? to_sequence(state.last_stable()) : state.high_watermark;
+  if (sequence > below) return fetched;
   const std::size_t before = out.size();
-  const auto next = state.log->read(
-      {sequence, state.high_watermark, limits.max_bytes, limits.at_least_one_batch}, out);
+  const auto next =
+      state.log->read({sequence, below, limits.max_bytes, limits.at_least_one_batch}, out);
   if (!next) return std::unexpected(next.error());
   fetched.next = to_offset(*next);
   for (std::size_t i = before; i < out.size(); ++i) fetched.bytes += length_of(out[i]);
   return fetched;
 }
 
+void Partition::aborted(Offset from, Offset upto, std::vector<AbortedTransaction>& out) const {
+  state_->transactions.aborted().find(from, upto, out);
+}
+
 Watermarks Partition::watermarks() const noexcept {
   const Bounds bounds = state_->log->bounds();
-  const Offset high = to_offset(state_->high_watermark);
-  return {to_offset(bounds.start), high, high, to_offset(bounds.staged_end)};
+  return {to_offset(bounds.start), to_offset(state_->high_watermark), state_->last_stable(),
+          to_offset(bounds.staged_end)};
 }
 
 LeaderEpoch Partition::leader_epoch() const noexcept {
@@ -219,6 +328,7 @@ Result<void> Partition::trim(Offset new_start) {
     return std::unexpected(std::move(done.error()));
   }
   state.epochs.trim(to_offset(state.log->bounds().start));
+  state.transactions.trim(to_offset(state.log->bounds().start));
   return {};
 }
 
@@ -259,7 +369,7 @@ Cleanable Partition::cleanable(Sequence first_dirty, const CompactionRules& rule
 
 std::unique_ptr<Compaction> Partition::compact(const Cleanable& range,
                                                CompactionOptions options) const {
-  const State& state = *state_;
+  State& state = *state_;
   CompactionInput input;
   input.log = state.log->rewrite(range.end);
   input.range = range;
@@ -269,13 +379,25 @@ std::unique_ptr<Compaction> Partition::compact(const Cleanable& range,
     last.epoch = producer.epoch;
     if (producer.count > 0) last.last_offset = producer.batches[producer.count - 1].last_offset;
   }
+  state.transactions.aborted().find(Offset(0), to_offset(range.end), input.aborted);
+  // The checkpoint that a crash would go back to has to be from after the list lost them.
+  input.markers_stay = state.checkpointed <= state.pruned;
+  input.cleaned = state.cleaned = std::make_shared<CleanedAborted>();
   options.segment_bytes =
       static_cast<std::uint64_t>(std::max<std::int64_t>(state.segment_bytes, 1));
   return std::make_unique<Compaction>(std::move(input), options);
 }
 
 void Partition::adopt_rewritten() {
-  state_->log->adopt();
+  State& state = *state_;
+  state.log->adopt();
+  if (state.cleaned == nullptr) return;
+  CleanedAborted& cleaned = *state.cleaned;
+  AbortedTransactions& aborted = state.transactions.aborted();
+  if (aborted.keep(cleaned.from, cleaned.below, cleaned.markers) > 0)
+    state.pruned = state.log->bounds().staged_end;
+  cleaned.from = cleaned.below;
+  cleaned.markers.clear();
 }
 
 void Partition::note_checkpoint(Sequence upto) noexcept {
@@ -292,6 +414,7 @@ bool Partition::commit(Sequence committed_end) noexcept {
   const Sequence end = std::min(committed_end, state.log->bounds().staged_end);
   if (state.lost != nullptr || end <= state.high_watermark) return false;
   state.high_watermark = end;
+  state.transactions.committed(to_offset(end));
   return true;
 }
 
@@ -319,6 +442,9 @@ Checkpoint Partition::checkpoint() const {
   checkpoint.upto = state.log->bounds().staged_end;
   checkpoint.state = writer.take();
   state.producers.encode(checkpoint.state);
+  BlobWriter aborted;
+  state.transactions.aborted().encode(aborted);
+  kanal::append(checkpoint.state, aborted.take());
   checkpoint.layout = state.log->layout();
   return checkpoint;
 }

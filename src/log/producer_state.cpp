@@ -5,15 +5,23 @@
 #include <algorithm>
 #include <limits>
 #include <string>
+#include <utility>
 
 namespace kanal::log {
 namespace {
 
-constexpr std::uint16_t kVersion = 1;
+constexpr std::uint16_t kVersion = 2;  // 1 has no transactions
 
 bool in_sequence(std::int32_t last, std::int32_t next) {
   return next == std::int64_t{last} + 1 ||
          (next == 0 && last == std::numeric_limits<std::int32_t>::max());
+}
+
+/// Whether its transaction can be: it began with a batch, the last of which is remembered.
+bool can_be(const ProducerState::Producer& producer) {
+  if (!producer.in_transaction()) return true;
+  return producer.transaction.value() >= 0 && producer.epoch.value() >= 0 && producer.count > 0 &&
+         producer.transaction <= producer.batches[producer.count - 1].last_offset;
 }
 
 std::string who(const records::BatchHeader& header) {
@@ -58,11 +66,7 @@ Result<std::optional<ProducedBatch>> ProducerState::check(
 }
 
 void ProducerState::update(const records::BatchHeader& header, Offset base_offset, Timestamp now) {
-  Producer& producer = producers_[header.producer_id];
-  if (producer.epoch != header.producer_epoch) {
-    producer.epoch = header.producer_epoch;
-    producer.count = 0;
-  }
+  Producer& producer = at_epoch(header.producer_id, header.producer_epoch, now);
   if (producer.count == kRemembered) {
     std::shift_left(producer.batches.begin(), producer.batches.end(), 1);
     --producer.count;
@@ -70,7 +74,35 @@ void ProducerState::update(const records::BatchHeader& header, Offset base_offse
   producer.batches[producer.count++] = {header.base_sequence, header.last_sequence(), base_offset,
                                         base_offset + header.last_offset_delta,
                                         header.max_timestamp};
+}
+
+ProducerState::Producer& ProducerState::at_epoch(ProducerId id, ProducerEpoch epoch,
+                                                 Timestamp now) {
+  Producer& producer = producers_[id];
+  if (producer.epoch != epoch) {
+    producer.epoch = epoch;
+    producer.count = 0;
+  }
   producer.last_timestamp = now;
+  return producer;
+}
+
+bool ProducerState::begin(ProducerId id, Offset base_offset) {
+  Producer& producer = producers_[id];
+  if (producer.in_transaction()) return false;
+  producer.transaction = base_offset;
+  return true;
+}
+
+Offset ProducerState::end(ProducerId id, ProducerEpoch epoch, std::int32_t coordinator_epoch,
+                          Timestamp now) {
+  Producer& producer = at_epoch(id, epoch, now);
+  producer.coordinator_epoch = coordinator_epoch;
+  return std::exchange(producer.transaction, kNoOffset);
+}
+
+void ProducerState::note_epoch(ProducerId id, ProducerEpoch epoch, Timestamp now) {
+  (void)at_epoch(id, epoch, now);
 }
 
 std::size_t ProducerState::expire(Timestamp now, std::int64_t expiration_ms) {
@@ -79,7 +111,7 @@ std::size_t ProducerState::expire(Timestamp now, std::int64_t expiration_ms) {
     Timestamp& last = entry->second.last_timestamp;
     // Rebuilt from the log, or the clock went back: counted from now on.
     if (last == kNoTimestamp || last > now) last = now;
-    if (now - last < expiration_ms) {
+    if (now - last < expiration_ms || entry->second.in_transaction()) {
       ++entry;
     } else {
       entry = producers_.erase(entry);
@@ -97,6 +129,8 @@ void ProducerState::encode(Buffer& to) const {
     writer.id(id);
     writer.id(producer.epoch);
     writer.id(producer.last_timestamp);
+    writer.number(producer.coordinator_epoch);
+    writer.id(producer.transaction);
     writer.number(static_cast<std::uint16_t>(producer.count));
     for (std::size_t i = 0; i < producer.count; ++i) {
       const ProducedBatch& batch = producer.batches[i];
@@ -113,7 +147,8 @@ void ProducerState::encode(Buffer& to) const {
 Result<void> ProducerState::decode(Bytes& from) {
   BlobReader reader(from);
   producers_.clear();
-  if (reader.number<std::uint16_t>() != kVersion)
+  const auto version = reader.number<std::uint16_t>();
+  if (version == 0 || version > kVersion)
     return storage_error("The producers' state has another version.");
   const auto count = reader.number<std::uint32_t>();
   bool sound = true;
@@ -123,6 +158,10 @@ Result<void> ProducerState::decode(Bytes& from) {
     producer.epoch = reader.id<ProducerEpoch>();
     producer.last_timestamp = reader.id<Timestamp>();
     sound = sound && producer.last_timestamp >= kNoTimestamp;
+    if (version > 1) {
+      producer.coordinator_epoch = reader.number<std::int32_t>();
+      producer.transaction = reader.id<Offset>();
+    }
     const auto batches = reader.number<std::uint16_t>();
     if (batches > kRemembered)
       return storage_error("The producers' state remembers too many batches.");
@@ -137,6 +176,7 @@ Result<void> ProducerState::decode(Bytes& from) {
       sound = sound && batch.base_offset.value() >= 0 && batch.base_offset <= batch.last_offset &&
               batch.last_offset < to_offset(kLargestSequence);
     }
+    sound = sound && can_be(producer);
   }
   if (!reader.good()) return storage_error("The producers' state is cut short.");
   if (!sound) return storage_error("The producers' state has times or offsets that none can have.");

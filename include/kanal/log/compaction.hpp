@@ -57,7 +57,10 @@ struct Cleanable {
 
 struct AbortedTransaction {
   ProducerId producer;
-  Offset first;  // of its records in this log
+  Offset first;                                // of its records in this log
+  Offset last = to_offset(kLargestSequence);  // its marker
+  Offset last_stable{0};                       // once the marker was committed
+  friend bool operator==(const AbortedTransaction&, const AbortedTransaction&) = default;
 };
 
 /// Follows the transactions of a log while its batches pass by in order (KIP-98): which are
@@ -68,9 +71,11 @@ class CleanedTransactions {
   /// Whether a batch with data is of an aborted transaction: its records go.
   bool on_batch(const records::BatchHeader& header);
   /// Whether a control batch ends a transaction of which no batch was seen. `marker`: nothing for
-  /// an emptied control batch.
-  bool on_control(const records::BatchHeader& header, const std::optional<records::Marker>& marker);
-  /// Aborted transactions some batch of which was there still: what the index has to keep.
+  /// an emptied control batch. `listed`: whether it is the marker of one of the aborted.
+  bool on_control(const records::BatchHeader& header, const std::optional<records::Marker>& marker,
+                  bool* listed = nullptr);
+  /// Aborted transactions some batch of which was there still, by their markers: what the index has
+  /// to keep.
   [[nodiscard]] const std::vector<AbortedTransaction>& kept() const noexcept { return kept_; }
 
  private:
@@ -78,7 +83,7 @@ class CleanedTransactions {
     AbortedTransaction transaction;
     bool seen = false;
   };
-  void begin_until(Offset offset);
+  void begin_until(const records::BatchHeader& header);
 
   std::vector<AbortedTransaction> waiting_;  // by first offset, the last one first
   std::unordered_map<ProducerId, Aborted> aborted_;
@@ -103,6 +108,7 @@ struct BatchSituation {
   bool discardable = false;  // CleanedTransactions says so
   bool last_of_producer = false;
   bool last_before_high_watermark = false;
+  bool marker_stays = false;  // the stored index may still name its transaction
 };
 [[nodiscard]] BatchVerdict judge(const records::BatchHeader& header,
                                  const BatchSituation& situation, Timestamp now);
@@ -128,6 +134,14 @@ struct CompactionStats {
   bool superseded = false;  // something of it was trimmed meanwhile: given up, nothing is lost
 };
 
+/// What a pass tells the partition of the aborted transactions before the end of what it swapped in
+/// last: only those with these markers, which rise, have records left. Written by the pass before it
+/// returns kAdopt, read and cleared by Partition::adopt_rewritten.
+struct CleanedAborted {
+  Offset from{0}, below{0};
+  std::vector<Offset> markers;
+};
+
 /// All that a pass takes from the partition, of one moment.
 struct CompactionInput {
   std::unique_ptr<Rewrite> log;
@@ -135,6 +149,10 @@ struct CompactionInput {
   Offset high_watermark{0};
   std::unordered_map<ProducerId, LastOfProducer> producers;
   std::vector<AbortedTransaction> aborted;
+  /// The index that is stored may name transactions that are no longer in `aborted`: their markers
+  /// have to stay, else a reader would skip what the producer wrote after them.
+  bool markers_stay = false;
+  std::shared_ptr<CleanedAborted> cleaned;  // may be null
 };
 
 class Compaction {

@@ -31,7 +31,7 @@ struct AppendResult {
 struct Watermarks {
   Offset log_start{0};
   Offset high_watermark{0};
-  Offset last_stable{0};  // = high watermark until there are transactions
+  Offset last_stable{0};  // nothing below is of a transaction that is open, or of an end not seen
   Offset staged_end{0};
 };
 
@@ -54,6 +54,21 @@ struct FetchedRecords {
   std::uint32_t bytes = 0;
 };
 
+/// Ends the transaction of a producer in one partition (WriteTxnMarkers).
+struct EndMarker {
+  ProducerId producer;
+  ProducerEpoch epoch;
+  records::ControlType type = records::ControlType::kAbort;
+  std::int32_t coordinator_epoch = 0;
+  std::int16_t version = 2;  // transaction.version: from 2 on `epoch` is the one raised by the end
+};
+
+/// What is known of a batch before it comes to the log.
+struct AppendTerms {
+  /// KIP-890, clients of version 2: a producer of which nothing is known begins with sequence 0.
+  bool from_zero = false;
+};
+
 struct Opening {
   ChannelId id;
   ChannelHandle handle;
@@ -69,19 +84,33 @@ class Partition {
                                                  RecoveryReport* report);
   ~Partition();
 
-  /// The leader epochs in Checkpoint::state, all of which can be read.
-  [[nodiscard]] static Result<std::vector<EpochEntry>> check_state(Bytes state);
+  /// The leader epochs in Checkpoint::state, all of which can be read and can be what it was when
+  /// the log ended at `upto`.
+  [[nodiscard]] static Result<std::vector<EpochEntry>> check_state(
+      Bytes state, Sequence upto = kLargestSequence);
 
   /// Assigns offsets (patched into `batch.bytes` with the leader epoch, both outside the CRC) and
-  /// writes. Errors: OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, INVALID_RECORD (offset
-  /// overflow), RECORD_LIST_TOO_LARGE (larger than a segment), KAFKA_STORAGE_ERROR; after `lost`
-  /// its code if that is KAFKA_STORAGE_ERROR, else NOT_LEADER_OR_FOLLOWER.
-  Result<AppendResult> append(MutableBytes batch, const records::BatchHeader& header,
-                              Timestamp now);
+  /// writes. A transactional batch is verified already. Errors: OUT_OF_ORDER_SEQUENCE_NUMBER,
+  /// INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE (outside of its producer's open transaction),
+  /// INVALID_RECORD (offset overflow), RECORD_LIST_TOO_LARGE (larger than a segment),
+  /// KAFKA_STORAGE_ERROR; after `lost` its code if that is KAFKA_STORAGE_ERROR, else
+  /// NOT_LEADER_OR_FOLLOWER.
+  Result<AppendResult> append(MutableBytes batch, const records::BatchHeader& header, Timestamp now,
+                              const AppendTerms& terms = {});
+  /// Writes the control batch, also where no transaction is open, as Kafka. Errors:
+  /// INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, INVALID_REQUEST (no such producer can
+  /// be), and those of append that have to do with the log.
+  Result<AppendResult> append_marker(const EndMarker& marker, Timestamp now);
+  /// Whether a batch of that epoch would join a transaction that is open.
+  [[nodiscard]] bool in_transaction(ProducerId producer, ProducerEpoch epoch) const noexcept;
 
   /// OFFSET_OUT_OF_RANGE outside [log start, staged end]; nothing is added from the high watermark
-  /// on.
+  /// on, or from the last stable offset on with `read_committed`.
   Maybe<FetchedRecords> read(Offset from, const FetchLimits& limits, std::vector<Slice>& out) const;
+
+  /// The aborted transactions with offsets in [from, upto), by their markers. Of one read: from
+  /// what was asked for to FetchedRecords::next, in the same hold of the lock.
+  void aborted(Offset from, Offset upto, std::vector<AbortedTransaction>& out) const;
 
   [[nodiscard]] Watermarks watermarks() const noexcept;
   [[nodiscard]] LeaderEpoch leader_epoch() const noexcept;

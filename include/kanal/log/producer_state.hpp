@@ -1,6 +1,6 @@
-// Idempotent producers of one partition (KIP-98, KIP-360): per producer id the epoch and the last
-// five batches. Under the partition's lock. Survives restart through the checkpoint and replay of
-// the tail.
+// Producers of one partition (KIP-98, KIP-360, KIP-890): per producer id the epoch, the last five
+// batches, where its open transaction began, the coordinator of its last marker. Under the
+// partition's lock. Survives restart through the checkpoint and replay of the tail.
 #pragma once
 
 #include "kanal/base/bytes.hpp"
@@ -31,14 +31,26 @@ class ProducerState {
     ProducerEpoch epoch = kNoProducerEpoch;
     std::array<ProducedBatch, kRemembered> batches;  // oldest first, `count` of them
     std::uint8_t count = 0;
-    Timestamp last_timestamp;  // broker time of the last append, for expiry
+    std::int32_t coordinator_epoch = -1;  // of the last marker
+    Timestamp last_timestamp;             // broker time of the last append, for expiry
+    Offset transaction = kNoOffset;       // first offset of the one that is open
+
+    [[nodiscard]] bool in_transaction() const noexcept { return transaction != kNoOffset; }
   };
 
   /// The remembered batch equal to this one (a duplicate), nothing if it may be appended, or
   /// OUT_OF_ORDER_SEQUENCE_NUMBER / INVALID_PRODUCER_EPOCH. An unknown producer's first sequence is
-  /// accepted.
+  /// accepted, whatever it is.
   Result<std::optional<ProducedBatch>> check(const records::BatchHeader& header) const;
   void update(const records::BatchHeader& header, Offset base_offset, Timestamp now);
+  /// Behind `update` of a transactional batch: whether its transaction begins with it.
+  bool begin(ProducerId id, Offset base_offset);
+  /// What a marker leaves: the first offset of the transaction that it ends, kNoOffset where none
+  /// was open.
+  Offset end(ProducerId id, ProducerEpoch epoch, std::int32_t coordinator_epoch, Timestamp now);
+  /// All that a marker tells whose record compaction took.
+  void note_epoch(ProducerId id, ProducerEpoch epoch, Timestamp now);
+  /// A producer with an open transaction stays.
   std::size_t expire(Timestamp now, std::int64_t expiration_ms);
 
   void encode(Buffer& to) const;
@@ -49,6 +61,8 @@ class ProducerState {
   }
 
  private:
+  Producer& at_epoch(ProducerId id, ProducerEpoch epoch, Timestamp now);
+
   std::unordered_map<ProducerId, Producer> producers_;
 };
 
