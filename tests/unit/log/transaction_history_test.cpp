@@ -14,7 +14,7 @@ struct Writer {
   std::int16_t epoch = 0;
   std::int32_t sequence = 0;
   bool open = false;
-  std::vector<std::string> pending;  // what its open transaction would make visible
+  std::vector<std::string> pending = {};  // what its open transaction would make visible
 };
 
 class History {
