@@ -228,5 +228,82 @@ TEST(TransactionHistories, CompactionCrashesAndTimeLeaveAReaderTheLastCommittedV
   }
 }
 
+class AbortedMarker : public ::testing::Test {
+ protected:
+  AbortedMarker() {
+    world.options.segment_bytes = 400;
+    world.options.index_interval_bytes = 100;
+    with.options.delete_retention_ms = 1000;
+    partition = world.open();
+    EXPECT_TRUE(write(world, *partition, {.sequence = 0, .key = "a", .value = "aborted"}));
+    EXPECT_TRUE(finish(world, *partition, {}));
+    EXPECT_TRUE(write(world, *partition, {.sequence = 1, .key = "b", .value = "committed"}));
+    EXPECT_TRUE(finish(world, *partition, {.commit = true}));
+    checkpoint(*partition);
+  }
+  /// Cleans everything that is there now, a while later.
+  void clean() {
+    world.clock.pass(std::chrono::milliseconds(2000));
+    const auto segments = partition->facts().segments.size();
+    for (int i = 0; partition->facts().segments.size() == segments; ++i)
+      put(world, *partition, "roll" + std::to_string(i), std::string(150, 'r'));
+    ASSERT_TRUE(pass(world, *partition, with));
+  }
+  void kill() {
+    partition.reset();
+    world.kill();
+    partition = world.open();
+  }
+  bool has_marker() {
+    const auto batches = batches_from(world, *partition, 0);
+    return std::ranges::any_of(batches, [](const KeyedBatch& batch) { return batch.base == 1; });
+  }
+  bool reader_sees_what_was_committed_after_it() {
+    const auto seen = committed_in(world, *partition, 1 << 20);
+    return std::ranges::find(seen, "2 b=committed") != seen.end();
+  }
+
+  World world;
+  PassOptions with;
+  std::unique_ptr<Partition> partition;
+};
+
+TEST_F(AbortedMarker, GoesOnceTheListWithoutItsTransactionIsStored) {
+  clean();  // the records go
+  EXPECT_EQ(aborted_in(*partition).size(), 1U);
+  clean();  // nothing is left of it: it leaves the list, the marker has its time
+  EXPECT_TRUE(aborted_in(*partition).empty());
+  EXPECT_TRUE(has_marker());
+  put(world, *partition, "more", "1");
+  checkpoint(*partition);
+  clean();
+  EXPECT_FALSE(has_marker());
+  kill();
+  EXPECT_TRUE(aborted_in(*partition).empty());
+  EXPECT_TRUE(reader_sees_what_was_committed_after_it());
+}
+
+TEST_F(AbortedMarker, StaysWhileTheStoredListStillHasItsTransaction) {
+  for (int i = 0; i < 4; ++i) clean();
+  EXPECT_TRUE(aborted_in(*partition).empty());
+  EXPECT_TRUE(has_marker());
+  kill();
+  EXPECT_EQ(aborted_in(*partition).size(), 1U);  // the checkpoint's
+  EXPECT_TRUE(reader_sees_what_was_committed_after_it());
+}
+
+TEST_F(AbortedMarker, StaysForThePassThatFirstFindsItsTransactionWithoutRecordsAgain) {
+  clean();
+  clean();
+  kill();
+  EXPECT_EQ(aborted_in(*partition).size(), 1U);
+  clean();
+  EXPECT_TRUE(aborted_in(*partition).empty());
+  kill();
+  EXPECT_EQ(aborted_in(*partition).size(), 1U);
+  EXPECT_TRUE(has_marker());
+  EXPECT_TRUE(reader_sees_what_was_committed_after_it());
+}
+
 }  // namespace
 }  // namespace kanal::log::test
