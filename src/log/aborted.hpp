@@ -21,6 +21,7 @@ class AbortedTransactions {
   /// Those with offsets in [from, upto), from their first record to their marker.
   void find(Offset from, Offset upto, std::vector<AbortedTransaction>& out) const;
   void trim(Offset start);
+  [[nodiscard]] Offset start() const noexcept { return start_; }
   /// Of those whose marker is in [from, below) only the ones whose marker is in `markers`, which
   /// rise, stay. How many went.
   std::size_t keep(Offset from, Offset below, const std::vector<Offset>& markers);

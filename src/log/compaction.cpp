@@ -55,7 +55,7 @@ struct Compaction::State {
   CleanedTransactions transactions;
   std::vector<std::size_t> groups;
   std::size_t group = 0, group_first = 0;
-  std::size_t told = 0;  // of transactions.kept()
+  std::size_t told = 0;                            // of transactions.kept()
   std::optional<records::BatchHeader> last_batch;  // of the group
   std::vector<bool> keep;
 };

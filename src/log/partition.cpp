@@ -37,6 +37,7 @@ struct Partition::State {
   std::shared_ptr<CleanedAborted> cleaned;  // of the last pass
 
   Result<void> restore(Bytes state, Sequence upto);
+  Result<void> restore(const Checkpoint& checkpoint, Sequence start);
   Result<void> rebuild(Sequence from);
   Result<void> apply(Bytes batch);
   Result<AppendResult> stage(MutableBytes batch, const records::BatchHeader& header);
@@ -64,8 +65,7 @@ Result<std::unique_ptr<Partition>> Partition::open(LogStore& store, const Openin
   state.high_watermark = bounds.staged_end;
   Sequence from = bounds.start;
   if (opened->checkpoint) {
-    if (const auto restored =
-            state.restore(opened->checkpoint->state, opened->checkpoint->upto)) {
+    if (const auto restored = state.restore(*opened->checkpoint, bounds.start)) {
       from = state.checkpointed = opened->checkpoint->upto;
     } else {
       logger("log").warn("A checkpoint's state is not used. channel={} why=\"{}\"", id.name,
@@ -103,9 +103,18 @@ Result<void> Partition::State::restore(Bytes state, Sequence upto) {
   return rest.empty() ? Result<void>{} : storage_error("Bytes are left after it.");
 }
 
+Result<void> Partition::State::restore(const Checkpoint& checkpoint, Sequence start) {
+  if (auto done = restore(checkpoint.state, checkpoint.upto); !done) return done;
+  // Records that were trimmed away are back, without what was known of aborted transactions there.
+  if (transactions.aborted().start() > to_offset(start))
+    return storage_error("It is of a log that began later.");
+  return {};
+}
+
 Result<std::vector<EpochEntry>> Partition::check_state(Bytes state, Sequence upto) {
   State scratch;
-  if (auto done = scratch.restore(state, upto); !done) return std::unexpected(std::move(done.error()));
+  if (auto done = scratch.restore(state, upto); !done)
+    return std::unexpected(std::move(done.error()));
   return scratch.epochs.entries();
 }
 
@@ -126,8 +135,8 @@ Result<void> Partition::State::apply(Bytes batch) {
   const auto marker = records::parse_marker(batch);
   if (!marker) {
     return storage_error("The control batch at offset " +
-                         std::to_string(header.base_offset.value()) + ": " +
-                         marker.error().detail + ".");
+                         std::to_string(header.base_offset.value()) + ": " + marker.error().detail +
+                         ".");
   }
   if (*marker) {
     end({header.producer_id, header.producer_epoch, (*marker)->type, (*marker)->coordinator_epoch},
@@ -140,8 +149,7 @@ Result<void> Partition::State::apply(Bytes batch) {
 
 /// A marker is written.
 void Partition::State::end(const EndMarker& marker, Offset offset, Timestamp now) {
-  const Offset first =
-      producers.end(marker.producer, marker.epoch, marker.coordinator_epoch, now);
+  const Offset first = producers.end(marker.producer, marker.epoch, marker.coordinator_epoch, now);
   if (first == kNoOffset) return;
   const bool aborted = marker.type == records::ControlType::kAbort;
   transactions.ended(marker.producer, first, offset, aborted);
@@ -248,8 +256,7 @@ Result<AppendResult> Partition::State::stage(MutableBytes batch,
 bool Partition::in_transaction(ProducerId producer, ProducerEpoch epoch) const noexcept {
   const auto& producers = state_->producers.producers();
   const auto found = producers.find(producer);
-  return found != producers.end() && found->second.in_transaction() &&
-         found->second.epoch == epoch;
+  return found != producers.end() && found->second.in_transaction() && found->second.epoch == epoch;
 }
 
 Maybe<FetchedRecords> Partition::read(Offset from, const FetchLimits& limits,

@@ -16,11 +16,11 @@ Result<void> check_transaction(const ProducerState& producers, const records::Ba
   if (header.is_transactional()) return {};
   const auto found = producers.producers().find(header.producer_id);
   if (found == producers.producers().end() || !found->second.in_transaction()) return {};
-  return fail(ErrorCode::INVALID_TXN_STATE,
-              "The producer " + std::to_string(header.producer_id.value()) +
-                  " has a transaction open since offset " +
-                  std::to_string(found->second.transaction.value()) +
-                  ", the batch is not part of it.");
+  return fail(ErrorCode::INVALID_TXN_STATE, "The producer " +
+                                                std::to_string(header.producer_id.value()) +
+                                                " has a transaction open since offset " +
+                                                std::to_string(found->second.transaction.value()) +
+                                                ", the batch is not part of it.");
 }
 
 Result<void> check_marker(const ProducerState& producers, const EndMarker& marker) {

@@ -57,9 +57,9 @@ struct Cleanable {
 
 struct AbortedTransaction {
   ProducerId producer;
-  Offset first;                                // of its records in this log
+  Offset first;                               // of its records in this log
   Offset last = to_offset(kLargestSequence);  // its marker
-  Offset last_stable{0};                       // once the marker was committed
+  Offset last_stable{0};                      // once the marker was committed
   friend bool operator==(const AbortedTransaction&, const AbortedTransaction&) = default;
 };
 
@@ -134,9 +134,9 @@ struct CompactionStats {
   bool superseded = false;  // something of it was trimmed meanwhile: given up, nothing is lost
 };
 
-/// What a pass tells the partition of the aborted transactions before the end of what it swapped in
-/// last: only those with these markers, which rise, have records left. Written by the pass before it
-/// returns kAdopt, read and cleared by Partition::adopt_rewritten.
+/// What a pass tells the partition of the aborted transactions whose markers are in [from, below):
+/// only those with these markers, which rise, have records left. Written by the pass before it
+/// returns kAdopt, read and cleared by Partition::adopt_rewritten, both of one helper.
 struct CleanedAborted {
   Offset from{0}, below{0};
   std::vector<Offset> markers;

@@ -147,12 +147,44 @@ TEST(CleanedTransactions, AbortedDataGoesAndItsMarkerStaysWhileThereWasAny) {
   EXPECT_EQ(seen.kept()[0].first, Offset(10));
 }
 
+TEST(CleanedTransactions, OneThatWasOverBeforeWhatPassesByIsNotItsProducersNext) {
+  CleanedTransactions seen({{ProducerId(1), Offset(10), Offset(15)},
+                            {ProducerId(1), Offset(20), Offset(29)},
+                            {ProducerId(1), Offset(40), Offset(45)}});
+  EXPECT_FALSE(seen.on_batch(data(1, 30)));  // committed
+  EXPECT_FALSE(seen.on_control(control(1, 31), kCommit));
+  EXPECT_TRUE(seen.on_batch(data(1, 40)));
+  EXPECT_FALSE(seen.on_control(control(1, 45), kAbort));
+  ASSERT_EQ(seen.kept().size(), 1u);
+  EXPECT_EQ(seen.kept()[0].last, Offset(45));
+}
+
+TEST(CleanedTransactions, TellWhetherAMarkersTransactionIsInTheList) {
+  CleanedTransactions seen({{ProducerId(1), Offset(10), Offset(15)}});
+  bool listed = false;
+  EXPECT_TRUE(seen.on_control(control(1, 15), kAbort, &listed));
+  EXPECT_TRUE(listed);
+  EXPECT_TRUE(seen.on_control(control(1, 16), kAbort, &listed));
+  EXPECT_FALSE(listed);
+}
+
 TEST(CleanedTransactions, AnEmptiedMarkerMayGoAndAnUnknownOneStays) {
   CleanedTransactions seen;
   records::BatchHeader empty = control(1, 5);
   empty.record_count = 0;
   EXPECT_TRUE(seen.on_control(empty, std::nullopt));
   EXPECT_FALSE(seen.on_control(control(1, 6), std::nullopt));
+}
+
+TEST(Judge, AMarkerThatHasToStayDoesWhateverItsHorizon) {
+  BatchSituation idle;
+  idle.discardable = idle.marker_stays = true;
+  records::BatchHeader header = control(1, 5);
+  header.attributes = static_cast<std::int16_t>(header.attributes | records::kDeleteHorizonBit);
+  header.base_timestamp = Timestamp(100);
+  const BatchVerdict verdict = judge(header, idle, Timestamp(1000));
+  EXPECT_FALSE(verdict.discard);
+  EXPECT_TRUE(verdict.idle_marker);
 }
 
 TEST(Judge, AMarkerGoesOnceItsHorizonHasPassed) {

@@ -215,8 +215,7 @@ TEST(TransactionHistories, CompactionCrashesAndTimeLeaveAReaderTheLastCommittedV
         history.restart(history.below(2) == 0);
       }
       const auto bytes = static_cast<std::uint32_t>(1 + history.below(1000));
-      const std::vector<std::string> seen =
-          committed_in(history.world, *history.partition, bytes);
+      const std::vector<std::string> seen = committed_in(history.world, *history.partition, bytes);
       const std::int64_t stable = history.partition->watermarks().last_stable.value();
       std::vector<std::string> expected;
       for (const std::string& record : history.visible)

@@ -108,8 +108,8 @@ class TxnModel {
       std::int64_t stable = batch.base + 1;
       for (const auto& [producer, began] : open) stable = std::min(stable, began);
       if (batch.base >= std::max(from, start) && first < upto)
-        found.push_back({ProducerId(batch.producer), Offset(first), Offset(batch.base),
-                         Offset(stable)});
+        found.push_back(
+            {ProducerId(batch.producer), Offset(first), Offset(batch.base), Offset(stable)});
     }
     return found;
   }

@@ -264,6 +264,21 @@ TEST_F(TransactionsTest, AllComesBackAfterACleanStopAndAfterAKill) {
   }
 }
 
+TEST_F(TransactionsTest, WhatATrimTookIsKnownAgainWhereTheTrimIsLost) {
+  ASSERT_EQ(write({}), ErrorCode::NONE);
+  ASSERT_EQ(finish({}), ErrorCode::NONE);
+  ASSERT_EQ(write({.sequence = 1}), ErrorCode::NONE);
+  ASSERT_TRUE(partition->trim(Offset(2)));
+  ASSERT_TRUE(aborted_in(*partition).empty());
+  checkpoint(*partition);
+  world.disk.erase(world.path("channel"));
+  restart(false);
+  if (partition->watermarks().log_start == Offset(0)) {
+    EXPECT_EQ(aborted_in(*partition), (Aborted{entry(1, 0, 1, 2)}));
+  }
+  EXPECT_EQ(stable(), 2);
+}
+
 TEST_F(TransactionsTest, AStateFromBeforeThereWereTransactionsIsRead) {
   ASSERT_EQ(write({.producer = 5, .sequence = 6, .transactional = false}), ErrorCode::NONE);
   Checkpoint moment = partition->checkpoint();
