@@ -22,6 +22,7 @@ class AbortedTransactions {
   void find(Offset from, Offset upto, std::vector<AbortedTransaction>& out) const;
   void trim(Offset start);
   [[nodiscard]] Offset start() const noexcept { return start_; }
+  [[nodiscard]] bool empty() const noexcept { return chunks_.empty(); }
   /// Of those whose marker is in [from, below) only the ones whose marker is in `markers`, which
   /// rise, stay. How many went.
   std::size_t keep(Offset from, Offset below, const std::vector<Offset>& markers);

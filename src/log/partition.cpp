@@ -32,7 +32,7 @@ struct Partition::State {
   std::unique_ptr<Error> lost;
   Epochs epochs;
   ProducerState producers;
-  Transactions transactions;
+  std::unique_ptr<Transactions> transactions;  // null: there was none; most logs never have one
   Sequence pruned{0};  // where the log ended when aborted transactions were last taken off the list
   std::shared_ptr<CleanedAborted> cleaned;  // of the last pass
 
@@ -43,6 +43,9 @@ struct Partition::State {
   Result<AppendResult> stage(MutableBytes batch, const records::BatchHeader& header);
   void end(const EndMarker& marker, Offset offset, Timestamp now);
   void moved(const AppendResult& result);
+  void begin_if_new(const records::BatchHeader& header, Offset base);
+  void log_starts();
+  [[nodiscard]] Transactions& following();
   [[nodiscard]] Offset last_stable() const noexcept;
 };
 
@@ -72,15 +75,17 @@ Result<std::unique_ptr<Partition>> Partition::open(LogStore& store, const Openin
                          restored.error().detail);
       state.epochs = {};
       state.producers = {};
-      state.transactions = {};
+      state.transactions.reset();
     }
   }
   if (from < bounds.staged_end) {
     if (auto done = state.rebuild(from); !done) return std::unexpected(std::move(done.error()));
   }
-  state.epochs.trim(to_offset(bounds.start));
-  state.transactions.trim(to_offset(bounds.start));
-  state.transactions.committed(to_offset(state.high_watermark));
+  state.log_starts();
+  if (state.transactions != nullptr) {
+    state.transactions->committed(to_offset(state.high_watermark));
+    if (state.transactions->idle()) state.transactions.reset();
+  }
   if (auto done = check_not_later(id, state.epochs.latest(), epoch); !done) {
     return std::unexpected(std::move(done.error()));
   }
@@ -94,10 +99,10 @@ Result<void> Partition::State::restore(Bytes state, Sequence upto) {
   if (auto done = epochs.decode(reader); !done) return done;
   Bytes rest = reader.rest();
   if (auto done = producers.decode(rest); !done) return done;
-  if (auto done = transactions.restore_open(producers, to_offset(upto)); !done) return done;
+  if (auto done = following().restore_open(producers, to_offset(upto)); !done) return done;
   if (version > 1) {
     BlobReader aborted(rest);
-    if (auto done = transactions.aborted().decode(aborted, to_offset(upto)); !done) return done;
+    if (auto done = transactions->aborted().decode(aborted, to_offset(upto)); !done) return done;
     rest = aborted.rest();
   }
   return rest.empty() ? Result<void>{} : storage_error("Bytes are left after it.");
@@ -106,7 +111,7 @@ Result<void> Partition::State::restore(Bytes state, Sequence upto) {
 Result<void> Partition::State::restore(const Checkpoint& checkpoint, Sequence start) {
   if (auto done = restore(checkpoint.state, checkpoint.upto); !done) return done;
   // Records that were trimmed away are back, without what was known of aborted transactions there.
-  if (transactions.aborted().start() > to_offset(start))
+  if (transactions->aborted().start() > to_offset(start))
     return storage_error("It is of a log that began later.");
   return {};
 }
@@ -128,8 +133,7 @@ Result<void> Partition::State::apply(Bytes batch) {
   if (!header.has_producer_id()) return {};
   if (!header.is_control()) {
     producers.update(header, header.base_offset, kNoTimestamp);
-    if (header.is_transactional() && producers.begin(header.producer_id, header.base_offset))
-      transactions.began(header.base_offset);
+    begin_if_new(header, header.base_offset);
     return {};
   }
   const auto marker = records::parse_marker(batch);
@@ -147,23 +151,41 @@ Result<void> Partition::State::apply(Bytes batch) {
   return {};
 }
 
+Transactions& Partition::State::following() {
+  if (transactions == nullptr) transactions = std::make_unique<Transactions>();
+  return *transactions;
+}
+
+/// A batch is written, and the producers know it.
+void Partition::State::begin_if_new(const records::BatchHeader& header, Offset base) {
+  if (header.is_transactional() && producers.begin(header.producer_id, base))
+    following().began(base);
+}
+
+void Partition::State::log_starts() {
+  const Offset start = to_offset(log->bounds().start);
+  epochs.trim(start);
+  if (transactions != nullptr) transactions->trim(start);
+}
+
 /// A marker is written.
 void Partition::State::end(const EndMarker& marker, Offset offset, Timestamp now) {
   const Offset first = producers.end(marker.producer, marker.epoch, marker.coordinator_epoch, now);
   if (first == kNoOffset) return;
   const bool aborted = marker.type == records::ControlType::kAbort;
-  transactions.ended(marker.producer, first, offset, aborted);
+  following().ended(marker.producer, first, offset, aborted);
 }
 
 void Partition::State::moved(const AppendResult& result) {
   if (!result.committed) return;
   high_watermark = result.last + 1;
-  transactions.committed(to_offset(high_watermark));
+  if (transactions != nullptr) transactions->committed(to_offset(high_watermark));
 }
 
 Offset Partition::State::last_stable() const noexcept {
   const Offset high = to_offset(high_watermark);
-  const auto unstable = transactions.first_unstable();
+  if (transactions == nullptr) return high;
+  const auto unstable = transactions->first_unstable();
   if (!unstable) return high;
   return std::min(std::max(*unstable, to_offset(log->bounds().start)), high);
 }
@@ -202,10 +224,7 @@ Result<AppendResult> Partition::append(MutableBytes batch, const records::BatchH
   if (!staged) return staged;
   if (tracked) {
     state.producers.update(header, staged->base_offset, now);
-    if (header.is_transactional() &&
-        state.producers.begin(header.producer_id, staged->base_offset)) {
-      state.transactions.began(staged->base_offset);
-    }
+    state.begin_if_new(header, staged->base_offset);
   }
   state.moved(*staged);
   return staged;
@@ -284,7 +303,7 @@ Maybe<FetchedRecords> Partition::read(Offset from, const FetchLimits& limits,
 }
 
 void Partition::aborted(Offset from, Offset upto, std::vector<AbortedTransaction>& out) const {
-  state_->transactions.aborted().find(from, upto, out);
+  if (state_->transactions != nullptr) state_->transactions->aborted().find(from, upto, out);
 }
 
 Watermarks Partition::watermarks() const noexcept {
@@ -334,8 +353,7 @@ Result<void> Partition::trim(Offset new_start) {
   if (auto done = state.log->trim(to_sequence(new_start)); !done) {
     return std::unexpected(std::move(done.error()));
   }
-  state.epochs.trim(to_offset(state.log->bounds().start));
-  state.transactions.trim(to_offset(state.log->bounds().start));
+  state.log_starts();
   return {};
 }
 
@@ -386,7 +404,7 @@ std::unique_ptr<Compaction> Partition::compact(const Cleanable& range,
     last.epoch = producer.epoch;
     if (producer.count > 0) last.last_offset = producer.batches[producer.count - 1].last_offset;
   }
-  state.transactions.aborted().find(Offset(0), to_offset(range.end), input.aborted);
+  aborted(Offset(0), to_offset(range.end), input.aborted);
   // The checkpoint that a crash would go back to has to be from after the list lost them.
   input.markers_stay = state.checkpointed <= state.pruned;
   input.cleaned = state.cleaned = std::make_shared<CleanedAborted>();
@@ -398,10 +416,9 @@ std::unique_ptr<Compaction> Partition::compact(const Cleanable& range,
 void Partition::adopt_rewritten() {
   State& state = *state_;
   state.log->adopt();
-  if (state.cleaned == nullptr) return;
+  if (state.cleaned == nullptr || state.transactions == nullptr) return;
   CleanedAborted& cleaned = *state.cleaned;
-  AbortedTransactions& aborted = state.transactions.aborted();
-  if (aborted.keep(cleaned.from, cleaned.below, cleaned.markers) > 0)
+  if (state.transactions->aborted().keep(cleaned.from, cleaned.below, cleaned.markers) > 0)
     state.pruned = state.log->bounds().staged_end;
   cleaned.from = cleaned.below;
   cleaned.markers.clear();
@@ -421,7 +438,7 @@ bool Partition::commit(Sequence committed_end) noexcept {
   const Sequence end = std::min(committed_end, state.log->bounds().staged_end);
   if (state.lost != nullptr || end <= state.high_watermark) return false;
   state.high_watermark = end;
-  state.transactions.committed(to_offset(end));
+  if (state.transactions != nullptr) state.transactions->committed(to_offset(end));
   return true;
 }
 
@@ -450,7 +467,11 @@ Checkpoint Partition::checkpoint() const {
   checkpoint.state = writer.take();
   state.producers.encode(checkpoint.state);
   BlobWriter aborted;
-  state.transactions.aborted().encode(aborted);
+  if (state.transactions != nullptr) {
+    state.transactions->aborted().encode(aborted);
+  } else {
+    AbortedTransactions().encode(aborted);
+  }
   kanal::append(checkpoint.state, aborted.take());
   checkpoint.layout = state.log->layout();
   return checkpoint;

@@ -35,6 +35,11 @@ class Transactions {
   [[nodiscard]] AbortedTransactions& aborted() noexcept { return aborted_; }
   [[nodiscard]] const AbortedTransactions& aborted() const noexcept { return aborted_; }
 
+  /// Nothing that one made anew would not know.
+  [[nodiscard]] bool idle() const noexcept {
+    return open_.empty() && unseen_.empty() && aborted_.empty() && aborted_.start() == Offset(0);
+  }
+
   /// The open ones of what was decoded before; `below` is where the log ended then.
   Result<void> restore_open(const ProducerState& producers, Offset below);
 
