@@ -143,22 +143,37 @@ Task<Result<void>> Broker::load(Context& context, log::Miss miss) {
 }
 
 Result<log::AppendResult> Broker::Together::append(const std::shared_ptr<Partition>& partition,
-                                                   records::CheckedBatch& batch) {
+                                                   records::CheckedBatch& batch,
+                                                   const log::AppendTerms& terms) {
   State& state = *broker_.state_;
   if (state.room.refuses()) return std::unexpected(state.room.refusal());
   AppendNews news;
-  auto appended = partition->append(batch, broker_.clock().wall(), news);
+  auto appended = partition->append(batch, broker_.clock().wall(), news, terms);
+  follow(partition, appended, news);
+  return appended;
+}
+
+Result<log::AppendResult> Broker::Together::append_marker(
+    const std::shared_ptr<Partition>& partition, const log::EndMarker& marker) {
+  AppendNews news;
+  auto appended = partition->append_marker(marker, broker_.clock().wall(), news);
+  follow(partition, appended, news);
+  return appended;
+}
+
+void Broker::Together::follow(const std::shared_ptr<Partition>& partition,
+                              const Result<log::AppendResult>& appended, const AppendNews& news) {
+  State& state = *broker_.state_;
   if (news.became_dirty) state.checkpointer.became_dirty(partition, broker_.clock().now());
   if (news.checkpoint_due) state.checkpointer.due(partition);
   if (!appended) {
     state.room.met(appended.error());
   } else if (!appended->duplicate) {
     if (appended->committed)
-      state.background_sync->appended(partition, news, batch.bytes.size());
+      state.background_sync->appended(partition, news, news.bytes);
     else
       staged_.push_back(partition);
   }
-  return appended;
 }
 
 Broker::Together::~Together() {

@@ -31,24 +31,52 @@ Error Partition::unusable(const State& state) {
 }
 
 Result<log::AppendResult> Partition::append(records::CheckedBatch& batch, Timestamp now,
-                                            AppendNews& news) {
-  std::vector<std::shared_ptr<FetchWait>> woken;
+                                            AppendNews& news, const log::AppendTerms& terms) {
+  Woken woken;
   auto result = state_.with([&](State& state) -> Result<log::AppendResult> {
     if (state.log == nullptr || state.deleted) return std::unexpected(unusable(state));
-    auto appended = state.log->append(batch.bytes, batch.header, now);
+    auto appended = state.log->append(batch.bytes, batch.header, now, terms);
     if (!appended || appended->duplicate) return appended;
-    news.became_dirty = !std::exchange(state.dirty, true);
-    news.checkpoint_due =
-        !state.checkpoint_queued && state.log->bytes_since_checkpoint() >= kCheckpointBytes;
-    state.checkpoint_queued |= news.checkpoint_due;
-    if (appended->committed) {
-      state.watches.on_bytes(batch.bytes.size(), woken);
-      note_unsynced(state, batch.header.last_offset_delta + std::int64_t{1}, news);
-    }
+    const Written written{batch.bytes.size(), batch.header.last_offset_delta + std::int64_t{1}};
+    note(state, *appended, written, news);
+    tell(state, *appended, written.bytes, woken);
     return appended;
   });
   FetchWait::wake(woken);
   return result;
+}
+
+Result<log::AppendResult> Partition::append_marker(const log::EndMarker& marker, Timestamp now,
+                                                   AppendNews& news) {
+  Woken woken;
+  auto result = state_.with([&](State& state) -> Result<log::AppendResult> {
+    if (state.log == nullptr || state.deleted) return std::unexpected(unusable(state));
+    const std::uint64_t before = state.log->bytes();
+    auto appended = state.log->append_marker(marker, now);
+    if (!appended) return appended;
+    const Written written{state.log->bytes() - before, 1};
+    note(state, *appended, written, news);
+    tell(state, *appended, written.bytes, woken);
+    return appended;
+  });
+  FetchWait::wake(woken);
+  return result;
+}
+
+/// What is asked of the broker behind something new in the log.
+void Partition::note(State& state, const log::AppendResult& appended, const Written& written,
+                     AppendNews& news) {
+  news.bytes = written.bytes;
+  news.became_dirty = !std::exchange(state.dirty, true);
+  news.checkpoint_due =
+      !state.checkpoint_queued && state.log->bytes_since_checkpoint() >= kCheckpointBytes;
+  state.checkpoint_queued |= news.checkpoint_due;
+  if (appended.committed) note_unsynced(state, written.records, news);
+}
+
+void Partition::tell(State& state, const log::AppendResult& appended, std::uint64_t bytes,
+                     Woken& woken) {
+  if (appended.committed) state.watches.on_bytes(bytes, woken);
 }
 
 void Partition::note_unsynced(State& state, std::int64_t records, AppendNews& news) {
@@ -77,7 +105,7 @@ log::Maybe<ReadOutcome> Partition::read(Offset from, const log::FetchLimits& lim
       wait->found(records->bytes);
       state.watches.add(wait->node(shared_from_this()));
     }
-    return ReadOutcome{*records, state.log->watermarks()};
+    return ReadOutcome{*records, state.log->watermarks(), {}};
   });
 }
 

@@ -124,9 +124,17 @@ class Broker final : public log::CommitSink {
     Together(const Together&) = delete;
     Together& operator=(const Together&) = delete;
     Result<log::AppendResult> append(const std::shared_ptr<Partition>& partition,
-                                     records::CheckedBatch& batch);
+                                     records::CheckedBatch& batch,
+                                     const log::AppendTerms& terms = {});
+    /// The end of a transaction. Written also while a full disk refuses records: it is small, and
+    /// readers wait for it. Meeting a full disk it gives the reserve up and is to be tried again.
+    Result<log::AppendResult> append_marker(const std::shared_ptr<Partition>& partition,
+                                            const log::EndMarker& marker);
 
    private:
+    void follow(const std::shared_ptr<Partition>& partition,
+                const Result<log::AppendResult>& appended, const AppendNews& news);
+
     Broker& broker_;
     std::vector<std::shared_ptr<Partition>> staged_;
   };

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace kanal::broker {
 
@@ -23,6 +24,7 @@ struct Ticket {
 struct ReadOutcome {
   log::FetchedRecords records;
   log::Watermarks watermarks;
+  std::vector<log::AbortedTransaction> aborted;  // in what was read, where committed is read
 };
 
 /// What an append asks of the broker afterwards.
@@ -33,6 +35,7 @@ struct AppendNews {
   bool became_unsynced = false;  // the first append that no sync is waiting for; one is due …
   Duration sync_within{};        // … so soon
   bool sync_due = false;         // flush.messages records are unsynced
+  std::uint64_t bytes = 0;       // so many were written
 };
 
 /// flush.messages and flush.ms where they don't ask for acks after sync.
@@ -53,7 +56,11 @@ class Partition : public std::enable_shared_from_this<Partition> {
   void configure(const log::LogOptions& options, const SyncRules& rules);
 
   /// Appends and wakes fetches whose bytes are there. UNKNOWN_TOPIC_OR_PARTITION after deletion.
-  Result<log::AppendResult> append(records::CheckedBatch& batch, Timestamp now, AppendNews& news);
+  Result<log::AppendResult> append(records::CheckedBatch& batch, Timestamp now, AppendNews& news,
+                                   const log::AppendTerms& terms = {});
+  /// The same for the end of a transaction.
+  Result<log::AppendResult> append_marker(const log::EndMarker& marker, Timestamp now,
+                                          AppendNews& news);
 
   /// `wait`: register it in the same turn; nullptr for a plain read.
   log::Maybe<ReadOutcome> read(Offset from, const log::FetchLimits& limits,
@@ -114,7 +121,16 @@ class Partition : public std::enable_shared_from_this<Partition> {
     bool sync_waits = false;    // at its time
   };
   static Error unusable(const State& state);
+  struct Written {  // by one append
+    std::uint64_t bytes;
+    std::int64_t records;
+  };
+  using Woken = std::vector<std::shared_ptr<FetchWait>>;
+  static void note(State& state, const log::AppendResult& appended, const Written& written,
+                   AppendNews& news);
   static void note_unsynced(State& state, std::int64_t records, AppendNews& news);
+  static void tell(State& state, const log::AppendResult& appended, std::uint64_t bytes,
+                   Woken& woken);
 
   const ChannelId id_;
   const ChannelHandle handle_;
