@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kanal/base/logging.hpp"
+#include "kanal/broker/transactions.hpp"
 #include "state.hpp"
 
 namespace kanal::broker {
@@ -62,6 +63,9 @@ NodeId Broker::leader(const ChannelId&) const noexcept {
 }
 Groups& Broker::groups() noexcept {
   return *state_->groups;
+}
+Transactions& Broker::transactions() noexcept {
+  return *state_->transactions;
 }
 FetchSessions& Broker::fetch_sessions() noexcept {
   return state_->sessions;
@@ -180,8 +184,12 @@ Broker::Together::~Together() {
   if (!staged_.empty()) broker_.state_->flusher->add(std::move(staged_));
 }
 
+bool Broker::acks_after_sync() const noexcept {
+  return state_->acks_after_sync.load(std::memory_order_relaxed);
+}
+
 Task<Result<void>> Broker::reserved_synced(Context& context) {
-  if (!state_->acks_after_sync.load(std::memory_order_relaxed)) co_return Result<void>{};
+  if (!acks_after_sync()) co_return Result<void>{};
   const auto wait = state_->reserved_sync->join(context.io);
   co_await wait->event.wait_until(Time::max());
   co_return wait->outcome;
@@ -217,14 +225,18 @@ Task<Result<ProducerIdentity>> Broker::new_producer_id(Context& context) {
 void Broker::attach(IoThread& io) {
   state_->io_threads.push_back(&io);
   state_->background_sync->attach(io);
+  state_->stalls.attach(io);
   state_->groups->attach(io);
+  state_->transactions->attach(io);
 }
 
 void Broker::tick() {
   const Time now = clock().now();
   state_->checkpointer.tick(now);
   state_->background_sync->tick();
+  state_->stalls.tick();
   state_->groups->tick();
+  state_->transactions->tick();
   state_->retention->tick();
   state_->room.tick();
   state_->compactor->tick();
@@ -245,6 +257,7 @@ void Broker::tick() {
 void Broker::release_parked() {
   state_->stopping.store(true);
   state_->groups->stop();
+  state_->transactions->stop();
   for (IoThread* io : state_->io_threads) {
     io->post([io] {
       for (Context* context : io->parked()) {

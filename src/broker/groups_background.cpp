@@ -31,7 +31,7 @@ coordinator::GroupLimits limits_of(const coordinator::BrokerConfig& config) {
 Groups::State::State(Stage given)
     : stage(std::move(given)),
       limits(limits_of(*stage.config)),
-      stalls(stage.clock),
+      stalls(stage.stalls),
       last_expiry(stage.clock.now()),
       last_failure_logged(Time(Time::min().time_since_epoch() / 2)),
       rebuild_after(Time::min()) {}
@@ -42,7 +42,6 @@ Result<void> Groups::start(GroupsReport& report) {
 
 void Groups::attach(IoThread& io) {
   state_->threads.push_back(&io);
-  state_->stalls.attach(io);
 }
 
 void Groups::limit_records(std::int32_t bytes) {
@@ -50,7 +49,6 @@ void Groups::limit_records(std::int32_t bytes) {
 }
 
 void Groups::tick() {
-  state_->stalls.tick();
   state_->arm_loaded();
   state_->post_mend();
   const Time now = state_->stage.clock.now();
@@ -80,9 +78,7 @@ void Groups::stop() {
 // Deadlines
 
 IoThread* Groups::State::home(const GroupSlot& slot) const noexcept {
-  return threads.empty()
-             ? nullptr
-             : threads[GroupTable::hash(slot.id) / GroupTable::kShards % threads.size()];
+  return threads.empty() ? nullptr : threads[GroupTable::home(slot.id, threads.size())];
 }
 
 void Groups::State::arm(const GroupSlotPtr& slot) {

@@ -89,7 +89,7 @@ struct Groups::State {
   Stage stage;
   coordinator::GroupLimits limits;
   GroupTable table;
-  Stalls stalls;
+  Stalls& stalls;
   std::vector<IoThread*> threads;
   std::atomic<bool> stopped = false;
   std::atomic<std::int32_t> max_bytes{1'048'588};  // of the records of a step

@@ -104,6 +104,11 @@ void Event::resume() {
   io_.post(std::exchange(waiting_, nullptr));
 }
 
+void Event::then(std::move_only_function<void()> then) {
+  waiting_ = std::move(then);
+  if (fired_) resume();
+}
+
 Task<bool> Event::wait_until(Time deadline) {
   if (fired_) co_return true;
   std::optional<Timers::Id> timer;

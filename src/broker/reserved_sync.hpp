@@ -23,6 +23,8 @@ class ReservedSync {
 
   ReservedSync(Executor& executor, reserved::Store& store) : executor_(executor), store_(store) {}
   std::shared_ptr<Wait> join(IoThread& io);
+  /// The same where nothing else runs yet; blocks.
+  Result<void> now() { return store_.flush(); }
 
  private:
   void run();

@@ -63,8 +63,9 @@ void Stalls::add(Time from, Time until) {
     total_.fetch_add(added.count(), std::memory_order_release);
   }
   if (added <= kSlack) return;
-  logger("broker").warn("The broker stood still; deadlines of groups move by as much. ms={}",
-                        added / 1ms);
+  logger("broker").warn(
+      "The broker stood still; deadlines of groups and transactions move by as much. ms={}",
+      added / 1ms);
 }
 
 void Stalls::after_barrier(std::move_only_function<void()> then) {

@@ -1,8 +1,8 @@
-// The time of groups: it stands still while the broker itself is stalled (a slow disk, SIGSTOP, a
-// suspended machine), so that nobody is expired who could not be heard. A loop that wakes more than
-// 500 ms late, or a barrier that takes that long, is a stall. A barrier lets each I/O thread
-// accept, read and handle once what its sockets hold; it runs before a deadline expires anybody.
-// Any thread.
+// The time of groups and transactions: it stands still while the broker itself is stalled (a slow
+// disk, SIGSTOP, a suspended machine), so that nobody is expired who could not be heard. A loop
+// that wakes more than 500 ms late, or a barrier that takes that long, is a stall. A barrier lets
+// each I/O thread accept, read and handle once what its sockets hold; it runs before a deadline
+// expires anybody. Any thread.
 #pragma once
 
 #include "kanal/base/clock.hpp"

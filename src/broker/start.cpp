@@ -64,19 +64,18 @@ Result<void> Broker::State::open_logs(log::CommitSink& sink, StartReport& report
   catalog = std::make_unique<CatalogDriver>(
       CatalogDriver::Stage{*store, *session, *logs, channels, base.clock, facts.leader_epoch,
                            config, [this] { groups->forget_deleted_topics(); }});
-  groups = std::make_unique<Groups>(Groups::Stage{*session, base.helpers, base.clock, config,
-                                                  [this] { return catalog->topics(); }});
+  groups = std::make_unique<Groups>(Groups::Stage{*session, base.helpers, base.clock, stalls,
+                                                  config, [this] { return catalog->topics(); }});
   producer_ids = std::make_unique<ProducerIdSource>(*session, base.clock);
   if (auto ready = producer_ids->start(); !ready) return ready;
   if (auto ready = catalog->start(report); !ready) return ready;
   sync_recovered(report);
-  retention = std::make_unique<Retention>(Retention::Stage{base.helpers, base.clock, *logs,
-                                                           [this] { return catalog->topics(); },
-                                                           [this] { return configs->config(); },
-                                                           [this] { return room.refuses(); }});
-  compactor = std::make_unique<Compactor>(Compactor::Stage{
-      at_ease(), base.clock, base.random, [this] { return catalog->topics(); },
-      [this] { return configs->config(); }, [this] { return room.refuses(); }});
+  retention = std::make_unique<Retention>(
+      Retention::Stage{base.helpers, base.clock, *logs, [this] { return catalog->topics(); },
+                       [this] { return configs->config(); }, [this] { return room.refuses(); }});
+  compactor = std::make_unique<Compactor>(
+      Compactor::Stage{at_ease(), base.clock, base.random, [this] { return catalog->topics(); },
+                       [this] { return configs->config(); }, [this] { return room.refuses(); }});
   configs->listen([this](const ConfigDriver::Config& next) {
     const auto topics = coordinator::make_topic_config(*next, {});
     acks_after_sync = topics.flush_messages == 1;
@@ -108,8 +107,9 @@ Result<void> Broker::State::check_last_stop() {
                            "configurations or offsets are lost.";
   if (!options.cut_damaged_logs) {
     return fail(ErrorCode::KAFKA_STORAGE_ERROR,
-                lost + " Put a sound copy of the directory in its place, or start once with "
-                       "log.recovery=truncate to go on without them.");
+                lost +
+                    " Put a sound copy of the directory in its place, or start once with "
+                    "log.recovery=truncate to go on without them.");
   }
   logger("broker").error("{}", lost);
   return directory.write_stop(base.files, store->journal_position());
@@ -149,6 +149,18 @@ Result<void> Broker::State::open_groups(StartReport& report) {
   return {};
 }
 
+/// Last of all: what was prepared is ended in the logs and groups.
+Result<void> Broker::State::open_transactions(Broker& broker, StartReport& report) {
+  transactions = std::make_unique<Transactions>(
+      Transactions::Stage{broker, *session, *producer_ids, *reserved_sync, base.helpers, stalls,
+                          config, facts.leader_epoch});
+  TransactionsReport loaded;
+  if (auto done = transactions->start(loaded); !done) return done;
+  report.transactional_ids = loaded.ids;
+  report.ended_transactions = loaded.ended;
+  return {};
+}
+
 Result<std::unique_ptr<Broker>> Broker::start(const Foundations& foundations,
                                               const BrokerOptions& options, StartReport& report) {
   auto state = std::make_unique<State>(foundations, options);
@@ -159,6 +171,8 @@ Result<std::unique_ptr<Broker>> Broker::start(const Foundations& foundations,
   if (auto done = broker->state_->open_logs(*broker, report); !done)
     return std::unexpected(done.error());
   if (auto done = broker->state_->open_groups(report); !done) return std::unexpected(done.error());
+  if (auto done = broker->state_->open_transactions(*broker, report); !done)
+    return std::unexpected(done.error());
   return broker;
 }
 

@@ -11,10 +11,12 @@
 #include "flusher.hpp"
 #include "kanal/broker/broker.hpp"
 #include "kanal/broker/groups.hpp"
+#include "kanal/broker/transactions.hpp"
 #include "kanal/coordinator/cluster_state.hpp"
 #include "producer_ids.hpp"
 #include "reserved_sync.hpp"
 #include "retention.hpp"
+#include "stalls.hpp"
 
 #include <atomic>
 #include <memory>
@@ -31,6 +33,7 @@ struct Broker::State {
         config(std::make_shared<const coordinator::BrokerConfig>(given.kafka)),
         room({foundations.files, foundations.helpers, foundations.clock, given.data_dir,
               given.reserve_bytes}),
+        stalls(foundations.clock),
         checkpointer(foundations.helpers),
         sessions(static_cast<std::size_t>(std::max(given.kafka.fetch_session_slots, 0))) {}
 
@@ -39,6 +42,7 @@ struct Broker::State {
   std::shared_ptr<const coordinator::BrokerConfig> config;  // in force at the start
   DataDirectory directory;
   DiskRoom room;
+  Stalls stalls;
   std::unique_ptr<reserved::Store> store;
   std::unique_ptr<reserved::Session> session;
   std::unique_ptr<ConfigDriver> configs;
@@ -52,6 +56,7 @@ struct Broker::State {
   std::unique_ptr<Flusher> flusher;
   std::unique_ptr<BackgroundSync> background_sync;
   std::unique_ptr<ReservedSync> reserved_sync;
+  std::unique_ptr<Transactions> transactions;
   Checkpointer checkpointer;
   std::unique_ptr<Retention> retention;
   std::unique_ptr<Compactor> compactor;
@@ -81,6 +86,7 @@ struct Broker::State {
   Result<void> open_reserved();
   Result<void> open_logs(log::CommitSink& sink, StartReport& report);
   Result<void> open_groups(StartReport& report);
+  Result<void> open_transactions(Broker& broker, StartReport& report);
 };
 
 }  // namespace kanal::broker

@@ -123,11 +123,12 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const Config& config, std::string_
   daemon->run_io_threads();
   const auto took = (daemon->clock_.now() - begin) / std::chrono::milliseconds(1);
   logger("server").info(
-      "Serving. version={} data_dir={} listeners={} topics={} partitions={} groups={} recovered={} "
-      "broken={} cut_logs={} cut_bytes={} io_threads={} took_ms={}",
+      "Serving. version={} data_dir={} listeners={} topics={} partitions={} groups={} "
+      "transactional_ids={} "
+      "recovered={} broken={} cut_logs={} cut_bytes={} io_threads={} took_ms={}",
       version, config.data_dir, join_listeners(daemon->listeners_), report.topics,
-      report.partitions, report.groups, report.recovered, report.broken, report.cut_logs,
-      report.cut_bytes, daemon->io_.size(), took);
+      report.partitions, report.groups, report.transactional_ids, report.recovered, report.broken,
+      report.cut_logs, report.cut_bytes, daemon->io_.size(), took);
   if (auto done = daemon->open_doors(ready_file); !done) {
     (void)daemon->stop();
     return std::unexpected(done.error());
@@ -156,8 +157,8 @@ Result<void> Daemon::start_broker(broker::StartReport& report, std::size_t log_f
                                 .max_open_log_files = log_files,
                                 .cut_damaged_logs = config_.cut_damaged_logs,
                                 .reserve_bytes = config_.reserve_bytes};
-  const broker::Foundations foundations{*files_, helpers_, clock_, random_,
-                                        reserved::open_rocks_store, &syncs_, &at_ease_};
+  const broker::Foundations foundations{
+      *files_, helpers_, clock_, random_, reserved::open_rocks_store, &syncs_, &at_ease_};
   auto broker = broker::Broker::start(foundations, options, report);
   // A process that was killed holds its lock until the kernel has taken it apart: who starts the
   // next one at once waits for that, a second at most.

@@ -55,6 +55,8 @@ struct StartReport {
   std::size_t cut_logs = 0;   // partitions that log.recovery=truncate took records from
   std::uint64_t cut_bytes = 0;
   std::size_t groups = 0;
+  std::size_t transactional_ids = 0;
+  std::size_t ended_transactions = 0;  // decided before, and whose markers were written now
 };
 
 struct ProducerIdentity {
@@ -63,6 +65,7 @@ struct ProducerIdentity {
 };
 
 class Groups;
+class Transactions;
 struct SnapshotReport;  // snapshot.hpp
 
 class Broker final : public log::CommitSink {
@@ -114,6 +117,7 @@ class Broker final : public log::CommitSink {
   /// nothing to wait for unless the whole broker acknowledges after sync
   /// (log.flush.interval.messages=1).
   Task<Result<void>> reserved_synced(Context& context);
+  [[nodiscard]] bool acks_after_sync() const noexcept;  // of the whole broker
 
   /// The appends of one request: what Partition::append does, plus the bookkeeping of syncs and
   /// checkpoints. Those that are acknowledged after a sync begin one together, at the end.
@@ -154,6 +158,7 @@ class Broker final : public log::CommitSink {
 
   [[nodiscard]] FetchSessions& fetch_sessions() noexcept;
   [[nodiscard]] Groups& groups() noexcept;
+  [[nodiscard]] Transactions& transactions() noexcept;
 
   /// I/O threads that may park requests; before the first request.
   void attach(IoThread& io);

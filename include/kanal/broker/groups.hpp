@@ -19,6 +19,7 @@
 
 namespace kanal::broker {
 
+class Stalls;
 class Topics;
 
 /// How far a group is behind on one partition: the high watermark less the committed offset, never
@@ -41,6 +42,7 @@ class Groups {
     reserved::Session& session;
     Executor& helpers;
     const Clock& clock;
+    Stalls& stalls;  // ticked and attached by the broker
     std::shared_ptr<const coordinator::BrokerConfig> config;
     /// The topics of this moment.
     std::function<std::shared_ptr<const Topics>()> topics;
@@ -60,6 +62,11 @@ class Groups {
   [[nodiscard]] coordinator::PartitionErrors delete_offsets(
       std::string_view group, coordinator::DeleteOffsetsCommand command);
   [[nodiscard]] ErrorCode remove(std::string_view group);
+
+  [[nodiscard]] static ErrorCode end_transaction(std::string_view, ProducerId, ProducerEpoch,
+                                                 bool) {
+    return ErrorCode::NONE;  // pending offsets are to come
+  }
 
   // Reading. `visit` runs under the group's lock: it must be short and take no lock of rank 2 or
   // lower.

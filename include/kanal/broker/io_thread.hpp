@@ -70,6 +70,8 @@ class Event {
   [[nodiscard]] bool fired() const noexcept { return fired_; }
   /// True if fired, false if the deadline came first.
   Task<bool> wait_until(Time deadline);
+  /// In place of a coroutine: `then` is posted once it is fired.
+  void then(std::move_only_function<void()> then);
   [[nodiscard]] IoThread& io() const noexcept { return io_; }
 
  private:

@@ -47,6 +47,7 @@ class Transactions {
     ProducerIdSource& producer_ids;
     ReservedSync& syncs;
     Executor& helpers;
+    Stalls& stalls;  // ticked and attached by the broker
     std::shared_ptr<const coordinator::BrokerConfig> config;
     LeaderEpoch epoch;  // of this start
   };
@@ -71,8 +72,7 @@ class Transactions {
   using Append = std::function<void(std::span<const ErrorCode> errors)>;
   void write(const TransactionWriter& writer,
              std::span<const coordinator::TransactionPartition> partitions, const Append& append);
-  void write_offsets(const TransactionWriter& writer, std::string_view group,
-                     const Append& append);
+  void write_offsets(const TransactionWriter& writer, std::string_view group, const Append& append);
 
   // Reading. `visit` runs under the id's lock: short, and no lock of rank 1 or lower.
   using Visitor = std::function<void(const coordinator::Transaction& transaction)>;

@@ -69,7 +69,7 @@ struct BrokerConfig {
   std::int64_t log_cleaner_dedupe_buffer_size = 134'217'728;  // of all threads together
   double log_cleaner_io_buffer_load_factor = 0.9;
   double log_cleaner_io_max_bytes_per_second = 1.7976931348623157E308;
-  // Groups and transactions (used once they are served)
+  // Groups and transactions
   std::int32_t offset_metadata_max_bytes = 4'096;
   std::int32_t offsets_retention_minutes = 10'080;
   std::int64_t offsets_retention_check_interval_ms = 600'000;
@@ -79,6 +79,7 @@ struct BrokerConfig {
   std::int32_t group_max_size = 2'147'483'647;
   std::int32_t transaction_max_timeout_ms = 900'000;
   std::int32_t transactional_id_expiration_ms = 604'800'000;
+  std::int32_t transaction_expired_cleanup_interval_ms = 3'600'000;
 };
 
 /// Values that are each fine and do not go together, or that one node cannot fulfil.

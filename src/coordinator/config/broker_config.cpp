@@ -104,6 +104,8 @@ void read_coordinator_settings(const Reader& read, BrokerConfig& config) {
   read.number(config.group_max_size, "group.max.size");
   read.number(config.transaction_max_timeout_ms, "transaction.max.timeout.ms");
   read.number(config.transactional_id_expiration_ms, "transactional.id.expiration.ms");
+  read.number(config.transaction_expired_cleanup_interval_ms,
+              "transaction.remove.expired.transaction.cleanup.interval.ms");
 }
 
 /// "address:limit,…"; false if an item is neither. Addresses may hold colons themselves.

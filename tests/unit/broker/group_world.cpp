@@ -128,8 +128,12 @@ void GroupWorld::stand_still(Duration time) {
 }
 
 void GroupWorld::run(Task<void> task, IoThread& io) {
-  boost::asio::co_spawn(io.context(), std::move(task), boost::asio::detached);
+  begin(std::move(task), io);
   settle();
+}
+
+void GroupWorld::begin(Task<void> task, IoThread& io) {
+  boost::asio::co_spawn(io.context(), std::move(task), boost::asio::detached);
 }
 
 Uuid GroupWorld::create(std::string_view topic, std::int32_t partitions,

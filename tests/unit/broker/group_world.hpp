@@ -94,6 +94,8 @@ class GroupWorld : public ::testing::Test {
   void kill();
 
   void run(Task<void> task, IoThread& io);
+  /// The same, and nothing has run yet.
+  static void begin(Task<void> task, IoThread& io);
   /// Runs all that is ready: I/O threads and helpers.
   void settle();
   /// Time passes, each timer at its time, the broker's tick every second.

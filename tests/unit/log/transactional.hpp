@@ -24,8 +24,7 @@ struct TxnBatch {
   std::string key = "k", value = "v";
 };
 
-inline Result<AppendResult> write(World& world, Partition& partition, const TxnBatch& batch,
-                                  const AppendTerms& terms = {}) {
+inline Buffer encode(const TxnBatch& batch) {
   records::BatchOptions options;
   options.producer_id = ProducerId(batch.producer);
   options.producer_epoch = ProducerEpoch(batch.epoch);
@@ -35,7 +34,12 @@ inline Result<AppendResult> write(World& world, Partition& partition, const TxnB
   for (std::int32_t i = 0; i < batch.records; ++i)
     builder.add(Timestamp(1000), as_bytes(batch.key), as_bytes(batch.value));
   static records::Deflater deflater;
-  Buffer bytes = builder.build(deflater).value();
+  return builder.build(deflater).value();
+}
+
+inline Result<AppendResult> write(World& world, Partition& partition, const TxnBatch& batch,
+                                  const AppendTerms& terms = {}) {
+  Buffer bytes = encode(batch);
   return partition.append(bytes, records::parse_header(bytes).value(), world.clock.wall(), terms);
 }
 
@@ -46,14 +50,17 @@ struct End {
   std::int32_t coordinator = 0;
   std::int16_t version = 1;
 };
-inline Result<AppendResult> finish(World& world, Partition& partition, const End& end) {
+inline EndMarker marker_of(const End& end) {
   EndMarker marker;
   marker.producer = ProducerId(end.producer);
   marker.epoch = ProducerEpoch(end.epoch);
   marker.type = end.commit ? records::ControlType::kCommit : records::ControlType::kAbort;
   marker.coordinator_epoch = end.coordinator;
   marker.version = end.version;
-  return partition.append_marker(marker, world.clock.wall());
+  return marker;
+}
+inline Result<AppendResult> finish(World& world, Partition& partition, const End& end) {
+  return partition.append_marker(marker_of(end), world.clock.wall());
 }
 inline ErrorCode code_of(const Result<AppendResult>& result) {
   return result ? ErrorCode::NONE : result.error().code;

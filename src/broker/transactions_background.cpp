@@ -1,0 +1,286 @@
+// What runs beside the requests of transactions: deadlines, loading and rebuilding, expiry.
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include "driver.hpp"
+#include "kanal/base/logging.hpp"
+#include "producer_ids.hpp"
+#include "transactions_state.hpp"
+
+namespace kanal::broker {
+namespace {
+
+using namespace std::chrono_literals;
+using coordinator::TransactionState;
+using Status = LiveTransaction::Status;
+
+coordinator::TransactionSettings settings_of(const Transactions::Stage& stage) {
+  coordinator::TransactionSettings settings;
+  settings.max_timeout = std::chrono::milliseconds(stage.config->transaction_max_timeout_ms);
+  settings.id_expiration = std::chrono::milliseconds(stage.config->transactional_id_expiration_ms);
+  settings.coordinator_epoch = stage.epoch;
+  return settings;
+}
+
+}  // namespace
+
+Transactions::State::State(Stage given)
+    : stage(std::move(given)),
+      settings(settings_of(stage)),
+      stalls(stage.stalls),
+      last_expiry(stage.broker.clock().now()),
+      last_failure_logged(Time(Time::min().time_since_epoch() / 2)) {}
+
+Result<void> Transactions::start(TransactionsReport& report) {
+  return state_->load(report);
+}
+
+void Transactions::attach(IoThread& io) {
+  state_->threads.push_back(&io);
+}
+
+void Transactions::tick() {
+  state_->arm_loaded();
+  state_->take_up_ends();
+  state_->post_rebuild();
+  const Time now = state_->stage.broker.clock().now();
+  const std::chrono::milliseconds every(
+      state_->stage.config->transaction_expired_cleanup_interval_ms);
+  if (now - state_->last_expiry.load() < every) return;
+  state_->last_expiry.store(now);
+  state_->stage.helpers.post([state = state_.get()] { state->expire(0); });
+}
+
+void Transactions::stop() {
+  state_->stopped.store(true);
+}
+
+// Deadlines
+
+IoThread* Transactions::State::home(const TransactionSlot& slot) const noexcept {
+  return threads.empty() ? nullptr : threads[TransactionTable::home(slot.id, threads.size())];
+}
+
+void Transactions::State::arm(const TransactionSlotPtr& slot) {
+  if (IoThread* io = home(*slot)) {
+    io->post([this, slot] { set_timer(slot); });
+    return;
+  }
+  const std::lock_guard lock(mutex);
+  to_arm.push_back(slot);
+}
+
+void Transactions::State::arm_loaded() {
+  std::vector<std::weak_ptr<TransactionSlot>> loaded;
+  {
+    const std::lock_guard lock(mutex);
+    loaded.swap(to_arm);
+  }
+  for (const auto& slot : loaded) {
+    if (const TransactionSlotPtr held = slot.lock()) arm(held);
+  }
+}
+
+void Transactions::State::set_timer(const TransactionSlotPtr& slot) {
+  // Asked now: several may have armed the id, and their posts may have overtaken each other.
+  const auto due = slot->live.with([](LiveTransaction& live) { return live.due; });
+  IoThread& io = *home(*slot);
+  if (slot->timer) io.cancel_timer(*std::exchange(slot->timer, std::nullopt));
+  if (!due) return;
+  const Time by_clock = stalls.by_clock(*due);
+  const Time not_before = std::max(by_clock, stage.broker.clock().now());
+  auto on_due = [this, weak = std::weak_ptr(slot), not_before] {
+    if (const TransactionSlotPtr held = weak.lock()) on_timer(held, not_before);
+  };
+  slot->timer = io.add_timer(by_clock, std::move(on_due));
+}
+
+void Transactions::State::on_timer(const TransactionSlotPtr& slot, Time due_by_clock) {
+  slot->timer.reset();
+  stalls.ran(due_by_clock);
+  // The transaction that the timer was set for has mostly ended: it is set for the present one.
+  const bool due = slot->live.with([&](LiveTransaction& live) {
+    live.due.reset();
+    if (live.status == Status::kUsable) live.due = live.machine.next_deadline();
+    return live.due && *live.due <= stalls.now();
+  });
+  // Until the barrier is through `due` stays set, so that nobody arms the id for the same again.
+  if (due)
+    stalls.after_barrier([this, slot] { pass_time(slot); });
+  else
+    set_timer(slot);
+}
+
+void Transactions::State::pass_time(const TransactionSlotPtr& slot) {
+  if (stopped.load()) return;
+  coordinator::TransactionCommand command = this->command(coordinator::PassTime{});
+  Aftermath after;
+  bool needs_producer_id = false;
+  slot->live.with([&](LiveTransaction& live) {
+    if (live.status != Status::kUsable) return;
+    live.due.reset();
+    const auto next = live.machine.next_deadline();
+    if (next && *next <= stalls.now()) {
+      if (live.machine.needs_producer_id(command)) {
+        const auto fresh = stage.producer_ids.take();
+        needs_producer_id = !fresh.has_value();
+        command.fresh = fresh.value_or(kNoProducerId);
+      }
+      if (!needs_producer_id) (void)step(*slot, live, command, after);
+    }
+    if (!needs_producer_id) settle(live, after);
+  });
+  if (needs_producer_id) {
+    stage.helpers.post([this, slot] {
+      if (stage.producer_ids.refill()) return pass_time(slot);
+      Aftermath later;  // tried again by the timer
+      slot->live.with([&](LiveTransaction& live) { settle(live, later); });
+      finish(slot, later);
+    });
+    return;
+  }
+  finish(slot, after);
+  if (after.end) begin_end(slot, std::move(*after.end), nullptr);
+}
+
+// Loading
+
+Result<void> Transactions::State::load(TransactionsReport& report) {
+  TransactionSlotPtr slot;
+  coordinator::Record record;
+  const auto visit = [&](const reserved::ReservedName& name, Bytes body) -> Result<void> {
+    if (slot == nullptr || slot->id != name.key) {
+      slot = table.find_or_add(name.key, settings);
+      record.key = name.key;
+    }
+    record.body.assign(body.begin(), body.end());
+    return slot->live.with([&](LiveTransaction& live) { return live.machine.apply(record); });
+  };
+  if (auto replayed = stage.session.replay_kind(reserved::Kind::kTxn, visit); !replayed)
+    return replayed;
+  for (std::size_t shard = 0; shard < TransactionTable::kShards; ++shard) {
+    for (const TransactionSlotPtr& loaded : table.shard(shard)) {
+      if (auto done = finish_prepared(loaded, report); !done) return done;
+    }
+  }
+  report.ids = table.size();
+  abort_orphans(report);
+  return {};
+}
+
+/// Two files may have lost what the system had not written when the power went: then records of a
+/// transaction are left of which its id knows nothing. Nobody was told that they were committed, or
+/// that was lost with the rest.
+void Transactions::State::abort_orphans(TransactionsReport& report) {
+  std::unordered_map<ProducerId, TransactionSlotPtr> ongoing;
+  for (std::size_t shard = 0; shard < TransactionTable::kShards; ++shard) {
+    for (const TransactionSlotPtr& slot : table.shard(shard)) {
+      slot->live.with([&](LiveTransaction& live) {
+        const auto& facts = live.machine.facts();
+        if (facts.state == TransactionState::kOngoing || facts.prepared())
+          ongoing.emplace(facts.producer_id, slot);
+      });
+    }
+  }
+  Broker::Together together(stage.broker);
+  stage.broker.topics()->for_each([&](const TopicPtr& topic) {
+    for (const auto& partition : topic->partitions) {
+      for (const log::EndMarker& marker : orphans(*topic, *partition, ongoing)) {
+        ++report.orphans;
+        const auto aborted = together.append_marker(partition, marker);
+        logger("broker").warn(
+            "Records of a transaction that nothing else is known of are aborted. channel={} "
+            "producer_id={} done={}",
+            partition->id().name, marker.producer.value(), aborted.has_value());
+      }
+    }
+  });
+}
+
+std::vector<log::EndMarker> Transactions::State::orphans(
+    const Topic& topic, Partition& partition,
+    const std::unordered_map<ProducerId, TransactionSlotPtr>& ongoing) const {
+  std::vector<log::EndMarker> open;
+  (void)partition.with_log([&](log::Partition& log) {
+    const log::Watermarks marks = log.watermarks();
+    if (marks.last_stable == marks.staged_end) return true;
+    for (const auto& [id, producer] : log.producers().producers()) {
+      if (!producer.in_transaction()) continue;
+      open.push_back({.producer = id,
+                      .epoch = producer.epoch,
+                      .type = records::ControlType::kAbort,
+                      .coordinator_epoch = stage.epoch.value(),
+                      .version = 0});  // with the epoch as it is
+    }
+    return true;
+  });
+  const PartitionIndex index = partition.id().partition;
+  std::erase_if(open, [&](const log::EndMarker& marker) {
+    const auto known = ongoing.find(marker.producer);
+    if (known == ongoing.end()) return false;
+    return known->second->live.with([&](LiveTransaction& live) {
+      return live.machine.verify(marker.producer, live.machine.facts().producer_epoch,
+                                 {topic.name(), index}) != ErrorCode::TRANSACTION_ABORTABLE;
+    });
+  });
+  return open;
+}
+
+void Transactions::State::post_rebuild() {
+  {
+    const std::lock_guard lock(mutex);
+    if (failed.empty() || std::exchange(rebuilding, true)) return;
+  }
+  stage.helpers.post([this] { rebuild_failed(); });
+}
+
+/// Up to the first that cannot be read: that one comes last the next time, a second later.
+void Transactions::State::rebuild_failed() {
+  std::unique_lock lock(mutex);
+  for (std::size_t left = failed.size(); left > 0 && !stopped.load(); --left) {
+    const TransactionSlotPtr slot = std::move(failed.front());
+    failed.erase(failed.begin());
+    lock.unlock();
+    const bool rebuilt = rebuild(slot);
+    lock.lock();
+    if (rebuilt) continue;
+    failed.push_back(slot);
+    break;
+  }
+  rebuilding = false;
+}
+
+bool Transactions::State::rebuild(const TransactionSlotPtr& slot) {
+  coordinator::Transaction machine(slot->id, settings);
+  const auto visit = [&](const reserved::ReservedName& name, Bytes body) -> Result<void> {
+    return machine.apply({name.key, Buffer(body.begin(), body.end())});
+  };
+  if (auto read = stage.session.replay_channel({reserved::Kind::kTxn, slot->id}, visit); !read) {
+    logger("broker").error("A transactional id could not be read from its channel. id={} reason={}",
+                           slot->id, read.error().detail);
+    return false;
+  }
+  Aftermath after;
+  slot->live.with([&](LiveTransaction& live) {
+    const coordinator::WaiterId number = ++live.last_number;
+    auto effects = machine.loaded(stalls.now(), stage.broker.clock().wall(), number);
+    live.machine = std::move(machine);
+    live.status = Status::kUsable;
+    live.due.reset();
+    for (auto& end : effects.actions) after.end = std::move(end);
+    settle(live, after);
+  });
+  finish(slot, after);
+  if (after.end) begin_end(slot, std::move(*after.end), nullptr);
+  return true;
+}
+
+void Transactions::State::expire(std::size_t shard) {
+  if (stopped.load() || shard == TransactionTable::kShards) return;
+  for (const TransactionSlotPtr& slot : table.shard(shard))
+    step_own(slot, coordinator::ExpireTransactionalId{});
+  stage.helpers.post([this, shard] { expire(shard + 1); });
+}
+
+}  // namespace kanal::broker
