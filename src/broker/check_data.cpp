@@ -14,6 +14,7 @@
 #include "kanal/coordinator/cluster_state.hpp"
 #include "kanal/coordinator/group.hpp"
 #include "kanal/coordinator/producer_ids.hpp"
+#include "kanal/coordinator/txn.hpp"
 
 namespace kanal::broker {
 namespace {
@@ -40,24 +41,33 @@ class Machines {
       case Kind::kOffsets:
         return group(name.key).apply(record);
       case Kind::kTxn:
-        break;
+        return transaction(name.key).apply(record);
     }
     return {};
   }
   const coordinator::ClusterState& cluster() const { return cluster_; }
   const coordinator::Catalog& catalog() const { return catalog_; }
   const std::map<std::string, coordinator::Group>& groups() const { return groups_; }
+  const std::map<std::string, coordinator::Transaction>& transactions() const {
+    return transactions_;
+  }
 
  private:
   coordinator::Group& group(const std::string& id) {
     return groups_.try_emplace(id, id, limits_).first->second;
   }
 
+  coordinator::Transaction& transaction(const std::string& id) {
+    return transactions_.try_emplace(id, id, settings_).first->second;
+  }
+
   const coordinator::GroupLimits limits_;
+  const coordinator::TransactionSettings settings_;
   coordinator::ClusterState cluster_;
   coordinator::Catalog catalog_;
   coordinator::ProducerIds pids_;
   std::map<std::string, coordinator::Group> groups_;
+  std::map<std::string, coordinator::Transaction> transactions_;
 };
 
 class Check {
@@ -82,6 +92,7 @@ class Check {
   Result<void> check_reserved();
   Result<void> check_logs();
   void check_offsets();
+  void check_transactions();
 
   FileSystem& files_;
   const DataCheck& check_;
@@ -100,6 +111,7 @@ Result<DataReport> Check::run() {
   if (auto done = check_reserved(); !done) return std::unexpected(std::move(done.error()));
   if (auto done = check_logs(); !done) return std::unexpected(std::move(done.error()));
   check_offsets();
+  check_transactions();
   return std::move(report_);
 }
 
@@ -129,9 +141,8 @@ Result<void> Check::look_over() {
                 "'" + check_.directory + "' is not a data directory of kanald");
   }
   for (const DirectoryEntry& entry : *entries) {
-    static constexpr std::string_view kOurs[] = {"meta",     "lock",    "reserved",
-                                                 "channels", "control", "reserve",
-                                                 "stopped"};
+    static constexpr std::string_view kOurs[] = {"meta",    "lock",    "reserved", "channels",
+                                                 "control", "reserve", "stopped"};
     if (std::ranges::find(kOurs, entry.name) != std::end(kOurs)) continue;
     tell(Weight::kNote, path(entry.name), "not looked at");
   }
@@ -240,6 +251,19 @@ void Check::check_offsets() {
                ": records were lost in a power cut, or it was committed so; its members start by "
                "their auto.offset.reset");
     });
+  }
+}
+
+/// Ends that were decided and are not in all logs yet.
+void Check::check_transactions() {
+  for (const auto& [id, transaction] : machines_.transactions()) {
+    if (transaction.vacant()) continue;
+    ++report_.transactional_ids;
+    if (!transaction.facts().prepared()) continue;
+    tell(Weight::kRecoverable, path("reserved"),
+         "transactional id " + id + " is in state " +
+             std::string(coordinator::to_string(transaction.facts().state)) +
+             ": the next start writes its markers");
   }
 }
 

@@ -73,8 +73,9 @@ void print(const DataReport& report, const std::string& directory) {
   fmt::print("Checked {}: cluster {}, node {}, leader epoch of the last start {}; {}.\n", directory,
              report.cluster_id.empty() ? "?" : report.cluster_id, report.node.value(),
              report.leader_epoch.value(), report.clean ? "stopped cleanly" : "not stopped cleanly");
-  fmt::print("  {} topics, {} partitions, {} groups, {} committed offsets\n", report.topics,
-             report.partitions, report.groups, report.committed_offsets);
+  fmt::print("  {} topics, {} partitions, {} groups, {} committed offsets, {} transactional ids\n",
+             report.topics, report.partitions, report.groups, report.committed_offsets,
+             report.transactional_ids);
   fmt::print("  reserved channels: {} channels, {} records, {} bytes\n", report.reserved.channels,
              report.reserved.records, report.reserved.bytes);
   fmt::print("  logs: {} channels, {} segments, {} batches, {} records, {} bytes\n",

@@ -22,6 +22,7 @@ struct DataReport {
   LeaderEpoch leader_epoch{-1};  // of the last start
   bool clean = false;            // the last stop left its mark
   std::size_t topics = 0, partitions = 0, groups = 0, committed_offsets = 0;
+  std::size_t transactional_ids = 0;
   reserved::ReservedFigures reserved;
   log::ChannelFigures logs;
   std::array<std::size_t, 4> findings{};  // by Finding::Weight

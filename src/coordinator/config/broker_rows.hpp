@@ -17,7 +17,6 @@ inline constexpr std::string_view kNoteShare = "In force once share groups are s
 inline constexpr std::string_view kNoteCkpt = "Checkpoints follow the log's own rule";
 inline constexpr std::string_view kNoteRem = "There is no remote storage";
 inline constexpr std::string_view kNoteTxnretry = "One node never has to retry this";
-inline constexpr std::string_view kNoteTxn = "In force once transactions are served";
 inline constexpr std::string_view kNoteTop =
     "This state is kept in reserved channels, not in a topic";
 inline constexpr std::string_view kNoteGroup =
