@@ -85,6 +85,9 @@ Result<SnapshotReport> Broker::snapshot(const std::string& directory,
   }
   log::LogSnapshot logs(state.base.files, link_place, channels);
   SnapshotReport report{directory, 0, 0, {}};
+  auto pause = state.transactions->pause();
+  if (!pause) return std::unexpected(std::move(pause.error()));
+  std::optional<Transactions::Pause> paused(std::move(*pause));
   // Topics stay as they are until every log has its links; everything else goes on.
   const auto taken = state.catalog->while_unchanged([&](const Topics& topics) -> Result<void> {
     if (auto done = reserved::copy_rocks_store(*state.store, reserved_copy); !done) return done;
@@ -101,6 +104,7 @@ Result<SnapshotReport> Broker::snapshot(const std::string& directory,
     // Without a topic nobody else asks.
     return outcome && cancelled() ? gave_up() : outcome;
   });
+  paused.reset();
   if (!taken) return std::unexpected(taken.error());
   if (auto done = catch_up_producer_ids(*state.session, reserved_copy); !done)
     return std::unexpected(std::move(done.error()));

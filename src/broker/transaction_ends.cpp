@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "kanal/base/check.hpp"
 #include "kanal/base/logging.hpp"
 #include "reserved_sync.hpp"
 #include "transactions_state.hpp"
@@ -17,6 +18,7 @@ using Status = LiveTransaction::Status;
 
 constexpr std::size_t kSlice = 64;    // markers until the loop runs again
 constexpr Duration kAgainAfter = 1s;  // what could not be written
+constexpr auto kPatience = 10s;       // of who wants no end under way
 
 bool pending(const Ticket& ticket) {
   return Broker::outcome(ticket) == ErrorCode::REQUEST_TIMED_OUT;
@@ -36,6 +38,59 @@ struct Transactions::State::End {
   std::shared_ptr<ReservedSync::Wait> deciding;
   std::shared_ptr<FetchWait> commits;
 };
+
+// The gate
+
+std::shared_ptr<Event> Transactions::State::enter(IoThread& io) {
+  const std::lock_guard lock(mutex);
+  if (!paused) {
+    ++deciding;
+    return nullptr;
+  }
+  return at_gate.emplace_back(std::make_shared<Event>(io));
+}
+
+void Transactions::State::leave() {
+  const std::lock_guard lock(mutex);
+  --deciding;
+  quiet.notify_all();
+}
+
+Result<void> Transactions::State::close_gate() {
+  std::unique_lock lock(mutex);
+  CHECK(!paused, "one snapshot is made at a time");
+  paused = true;
+  const auto is_quiet = [this] { return deciding == 0 && ends.empty() && failed.empty(); };
+  if (quiet.wait_for(lock, kPatience, is_quiet)) return {};
+  lock.unlock();
+  open_gate();
+  return kanal::fail(ErrorCode::KAFKA_STORAGE_ERROR,
+                     "A transaction is being ended, and its markers cannot be written for now.");
+}
+
+void Transactions::State::open_gate() {
+  std::vector<std::shared_ptr<Event>> held;
+  {
+    const std::lock_guard lock(mutex);
+    paused = false;
+    held.swap(at_gate);
+  }
+  for (auto& event : held) {
+    IoThread& io = event->io();
+    io.post([passes = std::move(event)] { passes->fire(); });
+  }
+}
+
+Result<Transactions::Pause> Transactions::pause() {
+  if (auto closed = state_->close_gate(); !closed) return std::unexpected(closed.error());
+  return Pause(*state_);
+}
+
+Transactions::Pause::~Pause() {
+  if (state_ != nullptr) state_->open_gate();
+}
+
+// An end's way
 
 void Transactions::State::begin_end(const TransactionSlotPtr& slot,
                                     coordinator::WriteMarkers markers, IoThread* io) {
@@ -58,6 +113,7 @@ void Transactions::State::keep(const EndPtr& end) {
 void Transactions::State::drop(const EndPtr& end) {
   const std::lock_guard lock(mutex);
   ends.erase(end.get());
+  quiet.notify_all();
 }
 
 /// `this` is there for as long as the end is.

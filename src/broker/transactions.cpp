@@ -185,6 +185,11 @@ TransactionCommand Transactions::State::command(What what) const {
 Task<TransactionReply> Transactions::State::ask(Context& context, std::string_view id, What what,
                                                 IfUnknown if_unknown) {
   const auto waiter = std::make_shared<TransactionWaiter>(context.io);
+  while (const auto gate = enter(context.io)) {
+    co_await stage.broker.park(context, *gate, Time::max());
+    if (context.cancelled) co_return refusal(kUnavailable);
+  }
+  std::optional<Deciding> entered(std::in_place, *this);
   TransactionCommand command = this->command(std::move(what));
   Stepped stepped = submit(id, command, if_unknown, waiter);
   while (stepped.needs_producer_id) {
@@ -193,12 +198,13 @@ Task<TransactionReply> Transactions::State::ask(Context& context, std::string_vi
     command.fresh = fresh->id;
     stepped = submit(id, command, if_unknown, waiter);
   }
+  if (stepped.end) begin_end(stepped.slot, std::move(*stepped.end), &context.io);
+  entered.reset();
   if (stepped.reply) {
     if (stepped.reply->error != ErrorCode::NONE) co_return *stepped.reply;
     const Result<void> synced = co_await stage.broker.reserved_synced(context);
     co_return synced ? *stepped.reply : refusal(kUnavailable);
   }
-  if (stepped.end) begin_end(stepped.slot, std::move(*stepped.end), &context.io);
   const auto answered = [&] {
     return stepped.slot->live.with([&](LiveTransaction&) { return waiter->reply.has_value(); });
   };

@@ -107,13 +107,16 @@ void Transactions::State::on_timer(const TransactionSlotPtr& slot, Time due_by_c
   });
   // Until the barrier is through `due` stays set, so that nobody arms the id for the same again.
   if (due)
-    stalls.after_barrier([this, slot] { pass_time(slot); });
+    stalls.after_barrier([this, slot] { home(*slot)->post([this, slot] { pass_time(slot); }); });
   else
     set_timer(slot);
 }
 
 void Transactions::State::pass_time(const TransactionSlotPtr& slot) {
   if (stopped.load()) return;
+  IoThread& io = *home(*slot);
+  if (const auto gate = enter(io)) return gate->then([this, slot] { pass_time(slot); });
+  const Deciding entered(*this);
   coordinator::TransactionCommand command = this->command(coordinator::PassTime{});
   Aftermath after;
   bool needs_producer_id = false;
@@ -133,7 +136,10 @@ void Transactions::State::pass_time(const TransactionSlotPtr& slot) {
   });
   if (needs_producer_id) {
     stage.helpers.post([this, slot] {
-      if (stage.producer_ids.refill()) return pass_time(slot);
+      if (stage.producer_ids.refill()) {
+        home(*slot)->post([this, slot] { pass_time(slot); });
+        return;
+      }
       Aftermath later;  // tried again by the timer
       slot->live.with([&](LiveTransaction& live) { settle(live, later); });
       finish(slot, later);
@@ -249,6 +255,7 @@ void Transactions::State::rebuild_failed() {
     break;
   }
   rebuilding = false;
+  quiet.notify_all();
 }
 
 bool Transactions::State::rebuild(const TransactionSlotPtr& slot) {

@@ -11,6 +11,7 @@
 #include "transaction_table.hpp"
 
 #include <atomic>
+#include <condition_variable>
 #include <mutex>
 #include <unordered_map>
 #include <vector>
@@ -77,6 +78,24 @@ struct Transactions::State {
   template <class Use>
   ErrorCode with_usable(std::string_view id, Use&& use);
 
+  // The gate that an end passes before it is decided
+  /// Null if it is open, and then leave() has to follow; else what to wait for.
+  std::shared_ptr<Event> enter(IoThread& io);
+  void leave();
+  /// One that has entered.
+  class Deciding {
+   public:
+    explicit Deciding(State& state) : state_(&state) {}
+    ~Deciding() { state_->leave(); }
+    Deciding(const Deciding&) = delete;
+    Deciding& operator=(const Deciding&) = delete;
+
+   private:
+    State* state_;
+  };
+  Result<void> close_gate();
+  void open_gate();
+
   // Ends
   struct End;  // under way
   using EndPtr = std::shared_ptr<End>;
@@ -101,7 +120,7 @@ struct Transactions::State {
   void arm(const TransactionSlotPtr& slot);
   void set_timer(const TransactionSlotPtr& slot);  // on its home thread
   void on_timer(const TransactionSlotPtr& slot, Time due_by_clock);
-  void pass_time(const TransactionSlotPtr& slot);
+  void pass_time(const TransactionSlotPtr& slot);  // on its home thread
   void arm_loaded();
 
   // Background
@@ -127,6 +146,10 @@ struct Transactions::State {
   std::atomic<Time> last_failure_logged;
 
   std::mutex mutex;
+  std::condition_variable quiet;  // fewer are deciding, under way or failed
+  std::size_t deciding = 0;
+  bool paused = false;
+  std::vector<std::shared_ptr<Event>> at_gate;
   std::unordered_map<End*, EndPtr> ends;               // under way
   std::vector<TransactionSlotPtr> failed;              // wait for being read anew
   bool rebuilding = false;                             // a task for them is posted or runs

@@ -17,6 +17,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <utility>
 
 namespace kanal::broker {
 
@@ -39,6 +40,8 @@ struct TransactionWriter {
 };
 
 class Transactions {
+  struct State;
+
  public:
   /// What they stand on; everything outlives them.
   struct Stage {
@@ -90,11 +93,26 @@ class Transactions {
   void attach(IoThread& io);
   /// Every second, from one I/O thread: stalls, expiry of ids, what failed.
   void tick();
+  /// While it lives no end is decided and none is under way: requests for one wait. So a copy of
+  /// the logs and channels has each transaction before its end or after it, in all of them.
+  class Pause {
+   public:
+    ~Pause();
+    Pause(Pause&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
+    Pause& operator=(Pause&&) = delete;
+
+   private:
+    friend class Transactions;
+    explicit Pause(State& state) : state_(&state) {}
+    State* state_;
+  };
+  /// Blocks until the ends under way are complete; an error if one cannot be for now. A thread of
+  /// its own.
+  Result<Pause> pause();
   /// From now on everything is answered COORDINATOR_NOT_AVAILABLE, and no marker is begun.
   void stop();
 
  private:
-  struct State;
   std::unique_ptr<State> state_;
 };
 

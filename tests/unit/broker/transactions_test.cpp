@@ -312,6 +312,45 @@ TEST_F(TransactionsTest, AnIdThatIsNotUsedIsForgotten) {
   EXPECT_EQ(end(open, true), kNone);
 }
 
+// A copy of everything
+
+TEST_F(TransactionsTest, WhileEndsArePausedNoneIsDecidedAndThenAllAre) {
+  create("t");
+  Producer committing = init("a");
+  Producer late = init("b", TransactionVersion::k2, 10s);
+  EXPECT_EQ(write(committing, "t"), kNone);
+  EXPECT_EQ(write(late, "t"), kNone);
+  Reply ending;
+  {
+    const auto pause = transactions().pause();
+    ASSERT_TRUE(pause);
+    ending = begin_end(committing, true);
+    pass(20s);
+    EXPECT_EQ(state("a"), TransactionState::kOngoing);
+    EXPECT_EQ(state("b"), TransactionState::kOngoing);
+    EXPECT_EQ(write(committing, "t"), kNone) << "all else goes on";
+  }
+  settle();
+  EXPECT_EQ(take(committing, ending), kNone);
+  EXPECT_EQ(state("a"), TransactionState::kCompleteCommit);
+  EXPECT_EQ(state("b"), TransactionState::kCompleteAbort);
+  EXPECT_TRUE(transactions().pause()) << "and it can be done again";
+}
+
+TEST_F(TransactionsTest, AStopAnswersWhoWaitsForAPausesEnd) {
+  create("t");
+  Producer producer = init("a");
+  EXPECT_EQ(write(producer, "t"), kNone);
+  const auto pause = transactions().pause();
+  const Reply ending = begin_end(producer, true);
+  settle();
+  EXPECT_FALSE(*ending);
+  broker->release_parked();
+  settle();
+  ASSERT_TRUE(*ending);
+  EXPECT_EQ((*ending)->error, ErrorCode::COORDINATOR_NOT_AVAILABLE);
+}
+
 // Stopping
 
 TEST_F(TransactionsTest, AStopAnswersWhoWaitsAndTheNextStartEndsIt) {
