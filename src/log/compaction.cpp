@@ -172,7 +172,8 @@ Result<BatchVerdict> Compaction::State::verdict(const records::BatchHeader& head
     if (!marker) return std::unexpected(marker.error());
     bool listed = false;
     situation.discardable = transactions.on_control(header, *marker, &listed);
-    situation.marker_stays = listed || input.markers_stay;
+    situation.marker_stays = listed || input.markers_stay ||
+                             (input.checkpointed && header.base_offset >= *input.checkpointed);
   } else {
     situation.discardable = transactions.on_batch(header);
   }

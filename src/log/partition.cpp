@@ -76,6 +76,7 @@ Result<std::unique_ptr<Partition>> Partition::open(LogStore& store, const Openin
       state.epochs = {};
       state.producers = {};
       state.transactions.reset();
+      state.pruned = bounds.staged_end;  // another start may be able to use it
     }
   }
   if (from < bounds.staged_end) {
@@ -146,7 +147,10 @@ Result<void> Partition::State::apply(Bytes batch) {
     end({header.producer_id, header.producer_epoch, (*marker)->type, (*marker)->coordinator_epoch},
         header.base_offset, kNoTimestamp);
   } else if (header.record_count == 0) {
-    producers.note_epoch(header.producer_id, header.producer_epoch, kNoTimestamp);
+    // Nothing is left of what it ended, be it a commit or an abort.
+    const Offset first =
+        producers.note_epoch(header.producer_id, header.producer_epoch, kNoTimestamp);
+    if (first != kNoOffset) following().ended(header.producer_id, first, header.base_offset, false);
   }
   return {};
 }
@@ -407,6 +411,7 @@ std::unique_ptr<Compaction> Partition::compact(const Cleanable& range,
   aborted(Offset(0), to_offset(range.end), input.aborted);
   // The checkpoint that a crash would go back to has to be from after the list lost them.
   input.markers_stay = state.checkpointed <= state.pruned;
+  if (state.checkpointed > Sequence(1)) input.checkpointed = to_offset(state.checkpointed);
   input.cleaned = state.cleaned = std::make_shared<CleanedAborted>();
   options.segment_bytes =
       static_cast<std::uint64_t>(std::max<std::int64_t>(state.segment_bytes, 1));

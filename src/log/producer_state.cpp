@@ -101,8 +101,8 @@ Offset ProducerState::end(ProducerId id, ProducerEpoch epoch, std::int32_t coord
   return std::exchange(producer.transaction, kNoOffset);
 }
 
-void ProducerState::note_epoch(ProducerId id, ProducerEpoch epoch, Timestamp now) {
-  (void)at_epoch(id, epoch, now);
+Offset ProducerState::note_epoch(ProducerId id, ProducerEpoch epoch, Timestamp now) {
+  return std::exchange(at_epoch(id, epoch, now).transaction, kNoOffset);
 }
 
 std::size_t ProducerState::expire(Timestamp now, std::int64_t expiration_ms) {

@@ -152,6 +152,9 @@ struct CompactionInput {
   /// The index that is stored may name transactions that are no longer in `aborted`: their markers
   /// have to stay, else a reader would skip what the producer wrote after them.
   bool markers_stay = false;
+  /// Where the checkpoint that a crash would go back to ends: it may have transactions open whose
+  /// markers are there or later, so those stay. None: there is no checkpoint.
+  std::optional<Offset> checkpointed = std::nullopt;
   std::shared_ptr<CleanedAborted> cleaned;  // may be null
 };
 

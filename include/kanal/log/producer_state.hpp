@@ -48,8 +48,8 @@ class ProducerState {
   /// What a marker leaves: the first offset of the transaction that it ends, kNoOffset where none
   /// was open.
   Offset end(ProducerId id, ProducerEpoch epoch, std::int32_t coordinator_epoch, Timestamp now);
-  /// All that a marker tells whose record compaction took.
-  void note_epoch(ProducerId id, ProducerEpoch epoch, Timestamp now);
+  /// All that a marker tells whose record compaction took; what it leaves is as of `end`.
+  Offset note_epoch(ProducerId id, ProducerEpoch epoch, Timestamp now);
   /// A producer with an open transaction stays.
   std::size_t expire(Timestamp now, std::int64_t expiration_ms);
 
