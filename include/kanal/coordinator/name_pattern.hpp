@@ -21,7 +21,7 @@ class NamePattern {
   /// Both are UTF-8; a character is a code point. What is no UTF-8 is taken byte by byte.
   [[nodiscard]] bool matches(std::string_view name) const;
 
-  /// Ranges of code points.
+  /// Ranges of code points; in a compiled pattern they ascend and do not touch.
   struct Set {
     std::vector<std::pair<char32_t, char32_t>> ranges;
     [[nodiscard]] bool has(char32_t character) const noexcept;

@@ -23,6 +23,7 @@ std::pair<char32_t, std::size_t> code_point(std::string_view text, std::size_t a
     if ((byte(i) & 0xC0U) != 0x80U) return {byte(0), 1};
     value = (value << 6U) | (byte(i) & 0x3FU);
   }
+  if (value > 0x10FFFF) return {byte(0), 1};
   return {value, length};
 }
 
@@ -36,9 +37,9 @@ Result<NamePattern> NamePattern::compile(std::string_view pattern) {
 }
 
 bool NamePattern::Set::has(char32_t character) const noexcept {
-  return std::ranges::any_of(ranges, [&](const auto& range) {
-    return range.first <= character && character <= range.second;
-  });
+  const auto after = std::ranges::upper_bound(ranges, character, {},
+                                              [](const auto& range) { return range.first; });
+  return after != ranges.begin() && character <= (after - 1)->second;
 }
 
 // All places in the program at once (Thompson): each is entered once for each character.

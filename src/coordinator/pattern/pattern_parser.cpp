@@ -342,6 +342,7 @@ bool PatternParser::emit(What what, std::size_t first, std::size_t second) {
 }
 
 bool PatternParser::emit_set(Set set) {
+  merge(set);
   sets.push_back(std::move(set));
   return emit(What::kSet, sets.size() - 1);
 }

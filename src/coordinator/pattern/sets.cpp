@@ -67,6 +67,19 @@ void fold(Set& set) {
   set.ranges.insert(set.ranges.end(), upper.begin(), upper.end());
 }
 
+void merge(Set& set) {
+  std::ranges::sort(set.ranges);
+  std::vector<Range> merged;
+  for (const auto& [low, high] : set.ranges) {
+    if (!merged.empty() && low <= merged.back().second + 1) {
+      merged.back().second = std::max(merged.back().second, high);
+    } else {
+      merged.emplace_back(low, high);
+    }
+  }
+  set.ranges = std::move(merged);
+}
+
 std::optional<Set> escaped_class(char32_t letter) {
   switch (letter) {
     case U'd':

@@ -11,6 +11,8 @@ namespace kanal::coordinator {
 [[nodiscard]] NamePattern::Set every_character();
 [[nodiscard]] NamePattern::Set but(NamePattern::Set set);
 void fold(NamePattern::Set& set);
+/// Puts its ranges in order, those that meet into one.
+void merge(NamePattern::Set& set);
 /// \d \D \s \S \w \W by their letter.
 [[nodiscard]] std::optional<NamePattern::Set> escaped_class(char32_t letter);
 /// What is between [: and :], with ^ the opposite.

@@ -82,6 +82,8 @@ TEST(NamePattern, MatchesWholeNames) {
       {"(a(?i)b)c", {"abc", "aBc"}, {"aBC", "ABc"}},
       {"(?i)a(?-i)b", {"Ab"}, {"AB"}},
       {"(?i)[^a]", {"b"}, {"a", "A"}},
+      {"[c-ea-bf]+", {"abcdef"}, {"g", "`"}},
+      {"....", {"\xF5\x80\x80\x80", "\xF4\x90\x80\x80"}, {"\xF4\x8F\xBF\xBF"}},
   };
   for (const Case& each : cases) {
     for (const auto name : each.yes)
@@ -131,6 +133,18 @@ TEST(NamePattern, IsBoundedWhateverItSays) {
   // Exponential for an engine that backtracks.
   EXPECT_FALSE(matches("(a|a)*b", std::string(20'000, 'a')));
   EXPECT_FALSE(matches("(a*)*(a*)*b", std::string(20'000, 'a')));
+}
+
+TEST(NamePattern, ASetOfManyRangesCostsLittleMoreThanOneOfFew) {
+  std::string pattern = "([";
+  for (char32_t c = 0x800; c < 0x800 + 2 * 10'000; c += 2) {
+    pattern += static_cast<char>(0xE0U | (c >> 12U));
+    pattern += static_cast<char>(0x80U | ((c >> 6U) & 0x3FU));
+    pattern += static_cast<char>(0x80U | (c & 0x3FU));
+  }
+  pattern += "a]?){900}";
+  EXPECT_TRUE(matches(pattern, std::string(900, 'a')));
+  EXPECT_FALSE(matches(pattern, std::string(901, 'a')));
 }
 
 TEST(NamePattern, AnyBytesCompileOrAreRefused) {
