@@ -3,6 +3,7 @@
 #include "stored_record.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace kanal::coordinator {
@@ -50,6 +51,12 @@ Result<TransactionVersion> version_of(std::int8_t number) {
   return version;
 }
 
+/// There is one, and sums and differences of two of them are times too.
+bool is_time(Timestamp time) {
+  constexpr std::int64_t kFar = std::numeric_limits<std::int64_t>::max() / 4;
+  return time != kNoTimestamp && time.value() >= -kFar && time.value() <= kFar;
+}
+
 Result<void> check_identity(const TransactionFacts& facts) {
   if (facts.producer_id.value() < 0 || facts.producer_epoch.value() < 0) {
     return corrupt("no producer id or epoch");
@@ -75,8 +82,10 @@ Result<void> check(const TransactionFacts& facts) {
     return corrupt("partitions or groups without an open transaction");
   }
   const bool never_began = facts.state == TransactionState::kEmpty;
-  if ((facts.started == kNoTimestamp) != never_began) return corrupt("a transaction without start");
-  if (facts.updated == kNoTimestamp) return corrupt("no time of the update");
+  if (never_began ? facts.started != kNoTimestamp : !is_time(facts.started)) {
+    return corrupt("a transaction without start");
+  }
+  if (!is_time(facts.updated)) return corrupt("no time of the update");
   return {};
 }
 
@@ -110,7 +119,7 @@ Result<TransactionAddition> addition_of(wire::TransactionAddRecord& record) {
   if (!version) return std::unexpected(version.error());
   addition.version = *version;
   addition.added = record.added;
-  if (record.added == kNoTimestamp) return corrupt("no time of the update");
+  if (!is_time(record.added)) return corrupt("no time of the update");
   if (auto taken = take_members(record, addition.topics, addition.groups); !taken) {
     return std::unexpected(taken.error());
   }

@@ -178,6 +178,20 @@ TEST(TxnInit, AForeignProducerDoesNotAbortAnOpenTransaction) {
   EXPECT_EQ(live.state(), State::kOngoing);
 }
 
+// As Apache Kafka 4.4 does (eight times in tests/golden/transactions/random.tsv).
+TEST(TxnInit, AnOlderEpochAbortsAnOpenTransactionAndIsFencedTheNextTime) {
+  LiveTransaction live;
+  live.init();
+  live.init();
+  live.init();
+  live.add({kId, 2});
+  EXPECT_EQ(live.init({kId, 0}), refused(CONCURRENT_TRANSACTIONS));
+  EXPECT_EQ(live.state(), State::kCompleteAbort);
+  EXPECT_EQ(live.identity(), (Identity{kId, 3}));
+  EXPECT_EQ(live.init({kId, 0}), refused(PRODUCER_FENCED));
+  EXPECT_EQ(live.init({kId, 2}), granted({kId, 3}));  // the owner goes on
+}
+
 TEST(TxnInit, ForceTerminateAbortsAndFences) {  // kafka-transactions forceTerminateTransaction
   LiveTransaction live;
   live.init();

@@ -288,6 +288,13 @@ TEST(TxnReplay, ValuesThatDoNotGoTogetherAreDamage) {
   damaged(open, [](auto& f) { f.started = kNoTimestamp; }, "without start");
   damaged(State::kEmpty, [](auto&) {}, "without start");
   damaged(open, [](auto& f) { f.updated = kNoTimestamp; }, "time");
+  for (const std::int64_t never : {INT64_MAX, INT64_MIN, INT64_MAX / 2}) {
+    damaged(open, [&](auto& f) { f.started = Timestamp(never); }, "without start");
+    damaged(open, [&](auto& f) { f.updated = Timestamp(never); }, "time");
+    TransactionAddition addition = some_addition();
+    addition.added = Timestamp(never);
+    expect_damaged({encode_transaction(some_facts()), encode_addition(addition)}, "time");
+  }
   for (const State closed : {State::kCompleteAbort, State::kCompleteCommit}) {
     damaged(closed, [](auto& f) { f.groups = {"g"}; }, "without an open transaction");
     damaged(closed, [](auto& f) { f.topics = {{"a", {PartitionIndex(0)}}}; }, "without an open");
