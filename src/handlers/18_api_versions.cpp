@@ -3,8 +3,8 @@
 //
 // Version notes
 // - 3+ names the client's software, which must look like a name (KIP-511); 5 names the cluster and
-// node it means to
-//   talk to, both or none: REBOOTSTRAP_REQUIRED if it is another one (KIP-1242).
+//   node it means to talk to, both or none: REBOOTSTRAP_REQUIRED if it is another one (KIP-1242).
+// - 3 does not list what a feature supports from level 0 on: old clients fail on it (KAFKA-17492).
 #include <algorithm>
 
 #include "kanal/broker/broker.hpp"
@@ -56,10 +56,12 @@ broker::Task<wire::ApiVersionsResponse> handle(broker::Context& context,
     entry.max_version = route.max_version;
   }
   for (const coordinator::Feature& feature : coordinator::kFeatures) {
-    auto& supported = response.supported_features.emplace_back();
-    supported.name = feature.name;
-    supported.min_version = feature.lowest;
-    supported.max_version = feature.highest;
+    if (feature.lowest > 0 || context.api_version >= 4) {
+      auto& supported = response.supported_features.emplace_back();
+      supported.name = feature.name;
+      supported.min_version = feature.lowest;
+      supported.max_version = feature.highest;
+    }
     auto& finalized = response.finalized_features.emplace_back();
     finalized.name = feature.name;
     finalized.max_version_level = finalized.min_version_level = feature.finalized;

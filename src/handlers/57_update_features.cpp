@@ -4,8 +4,9 @@
 // - All or nothing: one bad update refuses the request, with INVALID_UPDATE_VERSION and no results.
 //   In Kafka's order: the kind of upgrade, a negative level, a level that is not supported, a
 //   downgrade or an upgrade of the wrong kind, then what the feature itself demands.
-// - metadata.version is at its highest level and a lower one would lose metadata, so nothing can
-//   change: an update to the level that holds succeeds, with and without validate_only.
+// - Every feature is at its highest level. A lower metadata.version would lose metadata, a lower
+//   transaction.version is served beside the highest, so nothing can change: an update to the level
+//   that holds succeeds, with and without validate_only.
 // - A feature named twice counts once, as it is named last.
 // Version notes
 // - 0 has no kinds: every update is an upgrade, whatever allow_downgrade says (as in Kafka 4.4).
@@ -51,6 +52,7 @@ std::optional<std::string> refusal(const Update& update) {
   if (level > feature->finalized && kind != kUpgrade)
     return "That is higher than the level that holds, and no downgrade.";
   if (level < feature->lowest_safe) {
+    if (feature->name != coordinator::kMetadataVersion) return "Its level is fixed here.";
     if (kind == kUnsafeDowngrade) return "Downgrades that delete metadata are not supported.";
     return "The downgrade from level " + std::to_string(feature->finalized) +
            " might delete metadata.";

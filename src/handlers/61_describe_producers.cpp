@@ -1,12 +1,12 @@
-// DescribeProducers (61): the idempotent producers that a partition remembers (KIP-664).
+// DescribeProducers (61): the producers that a partition remembers, and their transactions
+// (KIP-664).
 //
 // Behavior
 // - A topic's error comes for each of its partitions: a name that cannot be one is
 //   INVALID_TOPIC_EXCEPTION, a missing topic UNKNOWN_TOPIC_OR_PARTITION; a missing partition of a
 //   topic that exists has no message, as in Kafka.
 // - Producers in the order of their ids, each with its last sequence number and the largest
-//   timestamp of its last batch. Without transactions there is no coordinator epoch and no open
-//   transaction: -1.
+//   timestamp of its last batch, or the time of its last marker.
 #include <algorithm>
 
 #include "authorize.hpp"
@@ -39,11 +39,16 @@ std::vector<Active> active_producers(log::Partition& log) {
     Active& active = all.emplace_back();
     active.producer_id = id;
     active.producer_epoch = producer.epoch.value();
-    active.coordinator_epoch = -1;
-    if (producer.count == 0) continue;
-    const log::ProducedBatch& last = producer.batches[producer.count - 1U];
-    active.last_sequence = last.last_sequence;
-    active.last_timestamp = last.timestamp;
+    active.coordinator_epoch = producer.coordinator_epoch;
+    active.current_txn_start_offset = producer.transaction;
+    if (producer.count > 0) {
+      const log::ProducedBatch& last = producer.batches[producer.count - 1U];
+      active.last_sequence = last.last_sequence;
+      active.last_timestamp = last.timestamp;
+    }
+    const bool ended = producer.coordinator_epoch >= 0 && !producer.in_transaction();
+    if (ended && producer.last_timestamp != kNoTimestamp)
+      active.last_timestamp = producer.last_timestamp;
   }
   return all;
 }

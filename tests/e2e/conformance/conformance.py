@@ -26,6 +26,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "lib")]
 sys.dont_write_bytecode = True
 import broker as brokers  # noqa: E402
 import scenarios  # noqa: E402
+import transactional  # noqa: E402
 import wire  # noqa: E402
 import world as worlds  # noqa: E402
 
@@ -33,6 +34,7 @@ GOLDEN = HERE.parents[1] / "golden/conformance/kafka-4.4.json.gz"
 EXPLAINED = HERE / "explained.json"
 SETTINGS = ["num.partitions=4", "group.initial.rebalance.delay.ms=0",
             "group.min.session.timeout.ms=100"]
+FEATURES = ("metadata.version", "transaction.version")  # Kafka has more
 SETTLE_S = 0.3  # what Kafka's broker needs to learn of a change of its controller's
 HANG_S = 6  # how long a recording waits before it says that Kafka does not answer
 
@@ -62,7 +64,7 @@ def run(address, chosen, silence, pause=0):
 
 
 def warm_up(place):
-    """The names of the APIs that are served. Kafka makes its group topic when first asked."""
+    """The names of the APIs that are served. Kafka makes its own topics when first asked."""
     world = worlds.World(place, "warm_up")
     keys = {each["ApiKey"] for each in world.ask("ApiVersions", 0, {})["ApiKeys"]}
     served = {name for name, message in wire.REQUESTS.items() if message.key in keys}
@@ -72,6 +74,10 @@ def warm_up(place):
         while world.ask("OffsetFetch", 7, {"GroupId": "group", "Topics": None})["ErrorCode"] != 0:
             time.sleep(0.02)
     world.producer_id()
+    if "EndTxn" in served:
+        while world.ask("FindCoordinator", 3, {"Key": "a", "KeyType": 1})["ErrorCode"] != 0:
+            time.sleep(0.02)
+        transactional.Producer(world, "a")
     world.close()
     return served
 
@@ -128,8 +134,9 @@ def comparable(steps, skipped):
         if isinstance(body, dict):
             if isinstance(body.get("ApiKeys"), dict):
                 body["ApiKeys"] = {k: v for k, v in body["ApiKeys"].items() if k in known}
-            body.pop("SupportedFeatures", None)
-            body.pop("FinalizedFeatures", None)
+            for features in ("SupportedFeatures", "FinalizedFeatures"):
+                if features in body:
+                    body[features] = [each for each in body[features] if each["Name"] in FEATURES]
     return steps
 
 

@@ -1,9 +1,10 @@
-"""Requests of the APIs of groups and administration: one that is right, one that names what is not there.
+"""Requests of the APIs of groups, transactions and administration: one that is right, one that names what is not there.
 
 Each is a function of a world (its topic in world.full), a version and a short text that no other
 request of the scenario has; so each request of a group finds a group of its own.
 """
 import members
+import transactional
 
 NOWHERE = bytes(range(16))
 BROKER, TOPIC, LOGGER, CLIENT_METRICS, GROUP = 4, 2, 8, 16, 32
@@ -153,6 +154,47 @@ def unregister_broker(world, version, mark):
     return {"BrokerId": 4711}, {"BrokerId": -1}
 
 
+def add_partitions_to_txn(world, version, mark):
+    producer = transactional.Producer(world, f"x{mark}")
+    nobody = (world.name("nobody"), transactional.NOBODY)
+    topics = [(world.full[0], [1, 0])]
+    if version < 4:
+        return (transactional.add(producer.id, producer.own, topics),
+                transactional.add(*nobody, topics))
+    return (transactional.add_all((producer.id, producer.own, topics, False)),
+            transactional.add_all((*nobody, topics, True)))
+
+
+def add_offsets_to_txn(world, version, mark):
+    producer = transactional.Producer(world, f"x{mark}")
+    return (transactional.add_group(producer.id, producer.own, "g"),
+            transactional.add_group(world.name("nobody"), transactional.NOBODY, "g"))
+
+
+def end_txn(world, version, mark):
+    producer = transactional.Producer(world, f"x{mark}")
+    producer.begin([(world.full[0], [0])])
+    return (transactional.end(producer.id, producer.own, True),
+            transactional.end(world.name("nobody"), transactional.NOBODY, True))
+
+
+def write_txn_markers(world, version, mark):
+    def body(name):
+        return {"Markers": [transactional.marker(transactional.NOBODY, [(name, [0, 1])])]}
+    return body(world.full[0]), body(world.name("missing"))
+
+
+def describe_transactions(world, version, mark):
+    producer = transactional.Producer(world, f"x{mark}")
+    return {"TransactionalIds": [producer.id]}, {"TransactionalIds": [world.name("nobody")]}
+
+
+def list_transactions(world, version, mark):
+    producer = transactional.Producer(world, f"x{mark}")
+    return ({"ProducerIdFilters": [producer.own["ProducerId"]]},
+            {"StateFilters": ["Nonsense"], "ProducerIdFilters": [-5]})
+
+
 REQUESTS = {
     "OffsetCommit": offset_commit, "OffsetFetch": offset_fetch, "JoinGroup": join_group,
     "SyncGroup": sync_group, "Heartbeat": heartbeat, "LeaveGroup": leave_group,
@@ -164,7 +206,9 @@ REQUESTS = {
     "AlterPartitionReassignments": alter_partition_reassignments,
     "ListPartitionReassignments": list_partition_reassignments, "DescribeQuorum": describe_quorum,
     "UpdateFeatures": update_features, "DescribeProducers": describe_producers,
-    "UnregisterBroker": unregister_broker,
+    "UnregisterBroker": unregister_broker, "AddPartitionsToTxn": add_partitions_to_txn,
+    "AddOffsetsToTxn": add_offsets_to_txn, "EndTxn": end_txn, "WriteTxnMarkers": write_txn_markers,
+    "DescribeTransactions": describe_transactions, "ListTransactions": list_transactions,
 }
 
 

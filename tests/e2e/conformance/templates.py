@@ -1,8 +1,9 @@
-"""Requests of the APIs of groups and administration that say something in every field, for
+"""Requests of the APIs of groups, transactions and administration that say something in every field, for
 scenarios/bodies.py. Nothing in them depends on the run; `mark` is a text of four letters that no other
 request has, so that each finds a group of its own."""
 import members
 from samples import APPEND, DELETE, SET, SUBTRACT, TOPIC
+from transactional import NOBODY, add, add_all, add_group, end, marker
 
 
 def groups(world, version, mark, topic_id):
@@ -22,6 +23,22 @@ def groups(world, version, mark, topic_id):
         "DeleteGroups": {"GroupsNames": [group, "h"]},
         "OffsetDelete": {"GroupId": world.name("committed"), "Topics": [
             {"Name": world.full[0], "Partitions": [{"PartitionIndex": 1}]}]},
+    }
+
+
+def transactions(world, version):
+    """Of producers that do not exist, whose ids are the same in every run; but for the markers."""
+    topics, name = [(world.full[0], [0, 1])], world.name("nobody")
+    return {
+        "AddPartitionsToTxn": add(name, NOBODY, topics) if version < 4 else
+        add_all((name, NOBODY, topics, False), (name + "2", NOBODY, topics, True)),
+        "AddOffsetsToTxn": add_group(name, NOBODY, "g"),
+        "EndTxn": end(name, NOBODY, True),
+        "WriteTxnMarkers": {"Markers": [
+            marker(NOBODY, topics), marker({"ProducerId": 7, "ProducerEpoch": 3}, topics, True, 5)]},
+        "DescribeTransactions": {"TransactionalIds": [world.name("known"), name]},
+        "ListTransactions": {"StateFilters": ["Empty", "Ongoing"], "DurationFilter": 0,
+                             "TransactionalIdPattern": world.name("k[a-z]{4}").replace(".", "\\.")},
     }
 
 
@@ -56,7 +73,7 @@ def administration(world):
 
 
 def template(api, version, world, mark, topic_id):
-    known = groups(world, version, mark, topic_id)
+    known = {**groups(world, version, mark, topic_id), **transactions(world, version)}
     return known[api] if api in known else administration(world)[api]
 
 
@@ -64,8 +81,25 @@ def is_sent(api, body):
     """Not what harms the broker, nor what is a race on Kafka."""
     if 0 < len(body) and body.get("TimeoutMs", body.get("timeoutMs", 5_000)) < 2_000:
         return False
+    if api == "AddPartitionsToTxn" and "Transactions" in body and not body["Transactions"]:
+        return False  # Kafka never answers
+    if api == "WriteTxnMarkers":
+        return is_answered([marked(each) for each in body["Markers"] or ()])
     if api == "UnregisterBroker":
         return body["BrokerId"] not in (0, 1)
     if api in ("AlterConfigs", "IncrementalAlterConfigs"):
         return all(each["ResourceType"] not in (4, 8) for each in body["Resources"] or ())
     return True
+
+
+def marked(marker):
+    return [(topic["Name"], index) for topic in marker["Topics"] or ()
+            for index in topic["PartitionIndexes"] or ()]
+
+
+def is_answered(markers):
+    """Kafka never answers where a marker names a partition twice, or some but not all have only
+    partitions that do not exist."""
+    exist = [any(name == "bodies.WriteTxnMarkers.t" and index in (0, 1) for name, index in each)
+             for each in markers]
+    return all(len(each) == len(set(each)) for each in markers) and (all(exist) or not any(exist))

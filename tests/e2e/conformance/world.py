@@ -23,7 +23,7 @@ ANY = {"Host", "Port", "ClusterId", "Rack", "ThrottleTimeMs", "Documentation",
        "ReplicaDirectoryId"}
 TEXTS = {"ErrorMessage", "BatchIndexErrorMessage"}
 TIMES = {"LogAppendTimeMs", "Timestamp", "FirstTimestamp", "MaxTimestamp", "LastTimestamp",
-         "LastFetchTimestamp", "LastCaughtUpTimestamp"}
+         "LastFetchTimestamp", "LastCaughtUpTimestamp", "TransactionStartTimeMs"}
 MEMBERS = {"MemberId", "Leader"}  # those that a broker gave end in a random uuid
 UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 ORDERED_APIS = {"Fetch", "OffsetForLeaderEpoch", "FindCoordinator", "DescribeTopicPartitions",
@@ -31,7 +31,8 @@ ORDERED_APIS = {"Fetch", "OffsetForLeaderEpoch", "FindCoordinator", "DescribeTop
 # Lists of all that a broker has: only what the scenario itself made is compared.
 OWN = {"ListGroups": ("Groups", "GroupId"), "ListConfigResources": ("ConfigResources", "ResourceName"),
        "ElectLeaders": ("ReplicaElectionResults", "Topic"),
-       "ListPartitionReassignments": ("Topics", "Name")}
+       "ListPartitionReassignments": ("Topics", "Name"),
+       "ListTransactions": ("TransactionStates", "TransactionalId")}
 
 
 class Closed(Exception):

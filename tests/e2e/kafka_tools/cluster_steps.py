@@ -2,8 +2,8 @@
 records deleted, producers described. Answers of a real Kafka 4.4 lie in expected/cluster.
 
 What differs, and why:
-- features: Kafka also has group.version, transaction.version and others; kanald lists a feature with
-  the code that serves it. The rows of metadata.version are compared.
+- features: Kafka also has group.version and others; kanald lists a feature with the code that serves
+  it. The rows of metadata.version and transaction.version are compared.
 - quorum: kanald has no controller listener; the voter's endpoint is the broker's. Offsets and epochs
   are each broker's own.
 - cluster unregister of the node itself: Kafka obeys and is left without a broker, kanald refuses.
@@ -164,7 +164,7 @@ class ClusterSteps:
             return self.tools.tool("features", *arguments)
         described = run("describe")
         described.out = "".join(line + "\n" for line in described.out.splitlines()
-                                if "metadata.version" in line)
+                                if re.match("(Feature: )?(metadata|transaction)[.]version", line))
         self.same("features-describe", described)
         for name, arguments in (
                 ("upgrade-same", ("upgrade", "--feature", "metadata.version=33")),

@@ -78,6 +78,7 @@ struct BatchSpec {
   std::int32_t sequence = -1;
   std::string value = "value";
   bool log_append_time = false;
+  bool transactional = false;
 };
 
 inline Buffer make_batch(const BatchSpec& spec) {
@@ -85,6 +86,7 @@ inline Buffer make_batch(const BatchSpec& spec) {
   options.producer_id = ProducerId(spec.producer);
   options.producer_epoch = ProducerEpoch(spec.epoch);
   options.base_sequence = spec.sequence;
+  options.transactional = spec.transactional;
   if (spec.log_append_time) options.log_append_time = Timestamp(spec.timestamp);
   records::BatchBuilder builder(options);
   for (std::int32_t i = 0; i < spec.records; ++i) {

@@ -119,6 +119,11 @@ def features(world):
                 ("metadata too low", [("metadata.version", 1, 1)], True),
                 ("metadata to nothing", [("metadata.version", 0, 3)], True),
                 ("kraft version", [("kraft.version", 1, 1)], True),
+                ("transactions, the same", [("transaction.version", 2, 1)], True),
+                ("transactions, too high", [("transaction.version", 3, 1)], True),
+                ("transactions, down", [("transaction.version", 1, 1)], True),
+                ("transactions, down, safely", [("transaction.version", 1, 2)], True),
+                ("transactions, down, unsafely", [("transaction.version", 0, 3)], True),
                 ("twice", [("group.version", 1, 1), ("group.version", 1, 1)], True),
                 ("two", [("group.version", 1, 1), ("nonsense", 1, 1)], True)):
             if version == 0 and validate:

@@ -11,6 +11,7 @@ import struct
 import members
 import samples
 import templates
+import transactional
 import wire
 from batch import T0, batch
 from samples import QUORUM
@@ -119,7 +120,7 @@ def is_sent(api, version, octets):
         creates = body.get("AllowAutoTopicCreation", True)  # Kafka takes a moment for that: a race
         return bool(topics) and not (creates and any(map(is_new_topic, topics)))
     if api == "FindCoordinator":
-        return body.get("KeyType", 0) not in (1, 2)
+        return body.get("KeyType", 0) != 2
     if api == "CreateTopics":
         return all(abs(topic["NumPartitions"]) <= 50 for topic in topics or ())
     if api == "CreatePartitions":
@@ -137,6 +138,8 @@ def random_bodies(world, api):
     for partition in range(2):
         world.ask("Produce", 9, produce_body(topic, batch(b"a", b"b"), partition))
     prepare_groups(world)
+    if api in ("DescribeTransactions", "ListTransactions"):
+        transactional.Producer(world, "known")
     message = wire.REQUESTS[api]
     drop = QUORUM if api == "DescribeQuorum" else ()
     for version in message.versions:
