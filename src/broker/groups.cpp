@@ -119,12 +119,29 @@ wire::LeaveGroupResponse Groups::leave(const wire::LeaveGroupRequest& request) {
 // Offsets and groups
 
 PartitionErrors Groups::commit(std::string_view group, coordinator::CommitCommand command) {
+  return state_->commit(group, std::move(command));
+}
+
+PartitionErrors Groups::commit_pending(std::string_view group,
+                                       coordinator::TxnCommitCommand command) {
+  return state_->commit(group, std::move(command));
+}
+
+template <class Command>
+PartitionErrors Groups::State::commit(std::string_view group, Command command) {
   const std::size_t partitions = command.offsets.size();
   // A consumer without membership makes the group by its first commit; a member's must be there.
-  const auto if_unknown =
-      command.generation < 0 ? State::IfUnknown::kMake : State::IfUnknown::kAskOnly;
-  auto stepped = state_->submit(group, std::move(command), if_unknown);
+  const auto if_unknown = command.generation < 0 ? IfUnknown::kMake : IfUnknown::kAskOnly;
+  auto stepped = submit(group, std::move(command), if_unknown);
   return with_each(answer_or(stepped.answer, stepped.error, PartitionErrors()), partitions);
+}
+
+ErrorCode Groups::end_transaction(std::string_view group, ProducerId producer_id,
+                                  ProducerEpoch epoch, bool commit) {
+  const coordinator::EndOffsetsCommand command{
+      .producer_id = producer_id, .producer_epoch = epoch, .commit = commit};
+  auto stepped = state_->submit(group, command, State::IfUnknown::kAskOnly);
+  return answer_or(stepped.answer, stepped.error, ErrorCode::NONE);
 }
 
 PartitionErrors Groups::delete_offsets(std::string_view group,

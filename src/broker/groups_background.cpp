@@ -247,9 +247,8 @@ bool Groups::State::mend(const GroupSlotPtr& slot) {
   if (!failed_still) return true;  // should it fail from here on, fail() lists it
   if (rebuilds) rebuild(slot);
   // Also what failed again meanwhile: fail() has not listed it, since it was.
-  return !slot->live.with([](LiveGroup& live) {
-    return live.listed = live.status == Status::kFailed;
-  });
+  return !slot->live.with(
+      [](LiveGroup& live) { return live.listed = live.status == Status::kFailed; });
 }
 
 // Sweeps
@@ -284,12 +283,15 @@ void Groups::State::forget_missing_topics(const GroupSlotPtr& slot) {
     // earlier one.
     const std::shared_ptr<const Topics> topics = stage.topics();
     Uuid last;
-    live.machine.for_each_offset(
-        [&](std::string_view, PartitionIndex, const coordinator::CommittedOffset& offset) {
-          if (offset.topic_id == last) return;
-          last = offset.topic_id;
-          if (topics->find(last) == nullptr) missing.insert(last);
-        });
+    const auto look = [&](const coordinator::CommittedOffset& offset) {
+      if (offset.topic_id == last) return;
+      last = offset.topic_id;
+      if (topics->find(last) == nullptr) missing.insert(last);
+    };
+    live.machine.for_each_offset([&](std::string_view, PartitionIndex,
+                                     const coordinator::CommittedOffset& offset) { look(offset); });
+    live.machine.for_each_pending(
+        [&](const coordinator::Group::Pending& pending) { look(pending.offset); });
   });
   if (!missing.empty()) step_own(slot, coordinator::ForgetTopicsCommand{std::move(missing)});
 }

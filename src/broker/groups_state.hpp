@@ -32,6 +32,9 @@ struct Groups::State {
   /// Steps the group of that name. kAskOnly: a group that does not exist is asked, not made.
   Stepped submit(std::string_view group, What what, IfUnknown if_unknown,
                  const std::shared_ptr<GroupWaiter>& waiter = nullptr);
+  /// CommitCommand or TxnCommitCommand.
+  template <class Command>
+  coordinator::PartitionErrors commit(std::string_view group, Command command);
   /// Waits for a parked reply; nothing if the connection ended or the group failed.
   Task<std::optional<GroupAnswer>> wait(Context& context, Stepped stepped,
                                         std::shared_ptr<GroupWaiter> waiter);

@@ -4,8 +4,10 @@
 // Behavior
 // - An offset that was committed to a topic since deleted is never given, whether or not a topic of
 //   that name exists again.
-// - Member and epoch (9+) are for consumer groups and not looked at; without transactions every
-//   offset is stable.
+// - While a transaction is open that has an offset for the partition, RequireStable (7+, KIP-447)
+//   gets UNSTABLE_OFFSET_COMMIT, so that who takes over waits for its end; else what is committed
+//   is answered.
+// - Member and epoch (9+) are for consumer groups and not looked at.
 // Version notes
 // - 1 has errors on partitions only; 2+ null asks for all topics and has an error for the group.
 // - 8+ several groups (KIP-709); 10 names topics by id, unknown ones stand last.
@@ -38,7 +40,7 @@ void add(Answer::Topic& topic, PartitionIndex index, const CommittedOffset* comm
   partition.metadata = committed->metadata;
 }
 
-void add_all(const broker::Topics& topics, const Group& group, Answer& answer) {
+void add_all(const broker::Topics& topics, const Group& group, bool stable, Answer& answer) {
   Uuid last;
   bool alive = false;
   group.for_each_offset(
@@ -54,14 +56,17 @@ void add_all(const broker::Topics& topics, const Group& group, Answer& answer) {
           topic.name = std::string(name);
           topic.topic_id = last;
         }
-        add(answer.topics.back(), index, &committed);
+        if (stable && group.has_pending(name, last, index))
+          add(answer.topics.back(), index, nullptr, ErrorCode::UNSTABLE_OFFSET_COMMIT);
+        else
+          add(answer.topics.back(), index, &committed);
       });
 }
 
 class Fetch {
  public:
-  Fetch(Context& context, std::string_view group)
-      : context_(context), group_(group), topics_(context.broker.topics()) {}
+  Fetch(Context& context, std::string_view group, bool stable)
+      : context_(context), group_(group), stable_(stable), topics_(context.broker.topics()) {}
 
   /// Asked: a topic of the request, of a version before 8 or since.
   template <class Asked>
@@ -74,7 +79,7 @@ class Fetch {
       if (asked)
         add_asked(*asked, &group, answer);
       else
-        add_all(*topics_, group, answer);
+        add_all(*topics_, group, stable_, answer);
     });
     if (error == ErrorCode::GROUP_ID_NOT_FOUND) {
       if (asked) add_asked(*asked, nullptr, answer);
@@ -117,6 +122,10 @@ class Fetch {
         find_topic(*topics_, asked.name, topic.topic_id, context_.api_version >= 10);
     const bool look = group != nullptr && found != nullptr;
     for (const PartitionIndex index : asked.partition_indexes) {
+      if (look && stable_ && group->has_pending(found->name(), found->id(), index)) {
+        add(topic, index, nullptr, ErrorCode::UNSTABLE_OFFSET_COMMIT);
+        continue;
+      }
       add(topic, index, look ? group->committed(found->name(), found->id(), index) : nullptr,
           error);
     }
@@ -131,6 +140,7 @@ class Fetch {
 
   Context& context_;
   const std::string_view group_;
+  const bool stable_;
   const std::shared_ptr<const broker::Topics> topics_;
 };
 
@@ -155,11 +165,14 @@ void put_single(Answer answer, Response& response) {
 broker::Task<Response> handle(Context& context, Request request) {
   Response response;
   if (context.api_version < 8) {
-    put_single(Fetch(context, request.group_id).run(request.topics), response);
+    put_single(Fetch(context, request.group_id, request.require_stable).run(request.topics),
+               response);
     co_return response;
   }
-  for (const Request::Group& group : request.groups)
-    response.groups.push_back(Fetch(context, group.group_id).run(group.topics));
+  for (const Request::Group& group : request.groups) {
+    Fetch fetch(context, group.group_id, request.require_stable);
+    response.groups.push_back(fetch.run(group.topics));
+  }
   co_return response;
 }
 

@@ -59,14 +59,16 @@ class Groups {
   // Offsets and groups. Each partition has an error of its own, also where `group` has one.
   [[nodiscard]] coordinator::PartitionErrors commit(std::string_view group,
                                                     coordinator::CommitCommand command);
+  /// Inside of a transaction whose lock (rank 1) the caller holds, so that no end comes between.
+  [[nodiscard]] coordinator::PartitionErrors commit_pending(std::string_view group,
+                                                            coordinator::TxnCommitCommand command);
+  /// The marker: all that the producer has pending in the group, of that epoch and earlier ones,
+  /// becomes visible or goes. NONE also if there is nothing; else to be tried again later.
+  [[nodiscard]] ErrorCode end_transaction(std::string_view group, ProducerId producer_id,
+                                          ProducerEpoch epoch, bool commit);
   [[nodiscard]] coordinator::PartitionErrors delete_offsets(
       std::string_view group, coordinator::DeleteOffsetsCommand command);
   [[nodiscard]] ErrorCode remove(std::string_view group);
-
-  [[nodiscard]] static ErrorCode end_transaction(std::string_view, ProducerId, ProducerEpoch,
-                                                 bool) {
-    return ErrorCode::NONE;  // pending offsets are to come
-  }
 
   // Reading. `visit` runs under the group's lock: it must be short and take no lock of rank 2 or
   // lower.

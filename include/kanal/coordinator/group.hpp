@@ -1,11 +1,12 @@
 // The group machine: one consumer group of the classic protocol (JoinGroup … LeaveGroup, KIP-62,
 // KIP-345, KIP-394, KIP-429, KIP-800) with its committed offsets. Channel _KAFKA_OFFSETS_.{group};
 // the answers and the order of the checks are Kafka 4.4's; what is left to the handler is said at
-// the commands. One object a group, used under that group's lock (rank 2) by whatever thread the
-// driver is on. `now` is group time: it stands still while the broker is stalled, so that a stall
-// expires nobody. JoinGroup and SyncGroup may be parked: their reply comes out of a later step. The
-// driver asks next_deadline() after each step and sends PassTime once it has passed (at once if it
-// has), so a heartbeat costs no timer. The states, and what each request gets: docs/groups.md.
+// the commands. Offsets of open transactions are pending (KIP-98, KIP-447). One object a group,
+// used under that group's lock (rank 2) by whatever thread the driver is on. `now` is group time:
+// it stands still while the broker is stalled, so that a stall expires nobody. JoinGroup and
+// SyncGroup may be parked: their reply comes out of a later step. The driver asks next_deadline()
+// after each step and sends PassTime once it has passed (at once if it has), so a heartbeat costs
+// no timer. The states, and what each request gets: docs/groups.md.
 #pragma once
 
 #include "kanal/base/ids.hpp"
@@ -73,6 +74,24 @@ struct CommitCommand {
   std::optional<std::int64_t> retention_ms;  // v2-4, if not -1: expires at wall + retention_ms
   std::vector<OffsetToCommit> offsets;       // topics exist: checked by the handler
 };
+/// TxnOffsetCommit: nobody sees the offsets before the transaction ends (EndOffsetsCommand). That
+/// it is open, and who may write in it, is the caller's to know.
+struct TxnCommitCommand {
+  ProducerId producer_id;
+  ProducerEpoch producer_epoch;
+  std::int32_t generation = -1;  // v3 and later (KIP-447), as the next two
+  std::string_view member_id;
+  std::optional<std::string_view> instance_id;
+  bool knows_group_id_not_found = false;  // v6 and later; else ILLEGAL_GENERATION
+  std::vector<OffsetToCommit> offsets;    // topics exist: checked by the handler
+};
+/// The end of a producer's transaction up to that epoch: what it has pending becomes visible at
+/// once, or goes. Nothing if it has none, so it may be repeated.
+struct EndOffsetsCommand {
+  ProducerId producer_id;
+  ProducerEpoch producer_epoch;
+  bool commit = false;
+};
 struct DeleteOffsetsCommand {  // OffsetDelete
   std::vector<std::pair<std::string_view, PartitionIndex>> partitions;
 };
@@ -86,15 +105,16 @@ struct GroupCommand {
   WaiterId waiter = 0;            // not used by the last three, which get no reply of their own
   Timestamp wall = kNoTimestamp;  // commit timestamps, and since when the group is empty
   std::variant<JoinCommand, SyncCommand, HeartbeatCommand, LeaveCommand, CommitCommand,
-               DeleteOffsetsCommand, DeleteGroupCommand, ForgetTopicsCommand, ExpireOffsetsCommand,
-               PassTime>
+               TxnCommitCommand, EndOffsetsCommand, DeleteOffsetsCommand, DeleteGroupCommand,
+               ForgetTopicsCommand, ExpireOffsetsCommand, PassTime>
       what;
   /// Of the records of one step: message.max.bytes as it stands. What would be larger is not stored
   /// and answered UNKNOWN_SERVER_ERROR; a group without members, and what removes, always fits.
   std::size_t max_bytes = 1'048'588;
 };
 
-/// CommitCommand and DeleteOffsetsCommand: one error for each partition, in the command's order.
+/// CommitCommand, TxnCommitCommand, DeleteOffsetsCommand: one error for each partition, in the
+/// command's order.
 struct PartitionErrors {
   ErrorCode group = ErrorCode::NONE;  // OffsetDelete: the answer's top level error
   std::vector<ErrorCode> partitions;
@@ -103,7 +123,7 @@ struct GroupReply {
   WaiterId waiter = 0;
   std::variant<ErrorCode, wire::JoinGroupResponse, wire::SyncGroupResponse,
                wire::LeaveGroupResponse, PartitionErrors>
-      answer;  // ErrorCode: Heartbeat, DeleteGroup
+      answer;  // ErrorCode: Heartbeat, DeleteGroup, EndOffsets
 };
 
 enum class GroupState : std::uint8_t {
@@ -165,6 +185,19 @@ class Group {
   using OffsetVisitor =
       std::function<void(std::string_view topic, PartitionIndex, const CommittedOffset&)>;
   void for_each_offset(const OffsetVisitor& visit) const;
+  /// Whether an open transaction has an offset for the partition (a zero id: for any topic of that
+  /// name). RequireStable (KIP-447) then gets no offset.
+  [[nodiscard]] bool has_pending(std::string_view topic, const Uuid& topic_id,
+                                 PartitionIndex partition) const noexcept;
+  /// In order of producer, topic and partition.
+  struct Pending {
+    ProducerId producer_id;
+    ProducerEpoch producer_epoch;
+    std::string_view topic;
+    PartitionIndex partition;
+    const CommittedOffset& offset;
+  };
+  void for_each_pending(const std::function<void(const Pending&)>& visit) const;
 
  private:
   struct State;

@@ -2,6 +2,7 @@
 
 #include "kanal/base/check.hpp"
 #include "membership.hpp"
+#include "pending.hpp"
 #include "records.hpp"
 #include "refusals.hpp"
 #include "stored_record.hpp"
@@ -17,6 +18,10 @@ std::size_t length_of(std::string_view text) {
     if ((byte & 0xC0U) != 0x80U) units += byte >= 0xF0U ? 2 : 1;
   }
   return units;
+}
+
+bool is_of(const Uuid& topic_id, const CommittedOffset& offset) {
+  return topic_id.is_zero() || offset.topic_id == topic_id;
 }
 
 wire::LeaveGroupResponse nobody_left(const wire::LeaveGroupRequest& request) {
@@ -37,7 +42,8 @@ struct Group::State {
   std::string id;
   const GroupLimits* limits;
   Buffer stored;                           // the GroupRecord that counts, as stored; empty: none
-  Offsets offsets;                         // these two are changed by apply() alone
+  Offsets offsets;                         // these three are changed by apply() alone
+  PendingOffsets pending;                  // of open transactions
   std::unique_ptr<Membership> membership;  // null: no members since the start
   // A group goes on existing when its last offset goes, until the next round of expiry.
   bool exists = false;
@@ -46,14 +52,24 @@ struct Group::State {
     if (!exists) return GroupState::kDead;
     return membership ? membership->state() : GroupState::kEmpty;
   }
-  [[nodiscard]] bool stores_nothing() const noexcept { return stored.empty() && offsets.empty(); }
+  [[nodiscard]] bool stores_nothing() const noexcept {
+    return stored.empty() && offsets.empty() && pending.empty();
+  }
 
   void join(const Turn& turn, const JoinCommand& command);
   void sync(const Turn& turn, const wire::SyncGroupRequest& request);
   [[nodiscard]] ErrorCode heartbeat(Time now, const wire::HeartbeatRequest& request);
   void leave(const Turn& turn, const wire::LeaveGroupRequest& request);
   void commit(const Turn& turn, const CommitCommand& command);
+  void commit(const Turn& turn, const TxnCommitCommand& command);
+  template <class Encode>
+  [[nodiscard]] bool put_offsets(const Turn& turn, const std::vector<OffsetToCommit>& offsets,
+                                 ErrorCode error, const Encode& encode) const;
   [[nodiscard]] ErrorCode check_commit(Time now, const CommitCommand& command);
+  [[nodiscard]] ErrorCode check_commit(const TxnCommitCommand& command);
+  [[nodiscard]] ErrorCode check_without_members(std::int32_t generation,
+                                                bool knows_group_id_not_found);
+  [[nodiscard]] ErrorCode end_offsets(const Turn& turn, const EndOffsetsCommand& command) const;
   void delete_offsets(const Turn& turn, const DeleteOffsetsCommand& command);
   [[nodiscard]] ErrorCode check_delete_offsets() const;
   [[nodiscard]] ErrorCode delete_group(const Turn& turn);
@@ -62,8 +78,12 @@ struct Group::State {
   [[nodiscard]] bool may_expire() const;
   [[nodiscard]] bool expired(Timestamp wall, const CommittedOffset& offset) const;
   void end(const Turn& turn);
-  void remove(const Turn& turn, const std::vector<PartitionRef>& partitions) const;
+  /// Each once; of a zero topic id: whatever the partition has.
+  using Removals = std::set<std::tuple<std::string_view, PartitionIndex, Uuid>>;
+  void remove(const Turn& turn, const Removals& removals) const;
   [[nodiscard]] Result<void> apply(Bytes body);
+  void apply(const wire::OffsetTombstoneRecord& tombstone);
+  [[nodiscard]] Result<void> apply(wire::PendingOffsetRecord& record);
 };
 
 Group::Group(std::string id, const GroupLimits& limits)
@@ -80,6 +100,10 @@ Group::Effects Group::step(Time now, const GroupCommand& command) {
     turn.reply(state.heartbeat(now, *heartbeat->request));
   } else if (const auto* commit = std::get_if<CommitCommand>(&command.what)) {
     state.commit(turn, *commit);
+  } else if (const auto* pending = std::get_if<TxnCommitCommand>(&command.what)) {
+    state.commit(turn, *pending);
+  } else if (const auto* ended = std::get_if<EndOffsetsCommand>(&command.what)) {
+    turn.reply(state.end_offsets(turn, *ended));
   } else if (const auto* join = std::get_if<JoinCommand>(&command.what)) {
     state.join(turn, *join);
   } else if (const auto* sync = std::get_if<SyncCommand>(&command.what)) {
@@ -155,46 +179,89 @@ void Group::State::leave(const Turn& turn, const wire::LeaveGroupRequest& reques
 }
 
 void Group::State::commit(const Turn& turn, const CommitCommand& command) {
+  const auto encode = [&](const PartitionRef& partition, CommittedOffset offset) {
+    if (command.retention_ms) offset.expires = turn.wall + *command.retention_ms;
+    return encode_commit(partition, offset);
+  };
   const bool existed = exists;
+  const ErrorCode error = check_commit(turn.now, command);
+  if (!put_offsets(turn, command.offsets, error, encode)) exists = existed;
+}
+
+void Group::State::commit(const Turn& turn, const TxnCommitCommand& command) {
+  const auto encode = [&](const PartitionRef& partition, const CommittedOffset& offset) {
+    return encode_pending(command.producer_id, command.producer_epoch, partition, offset);
+  };
+  const bool existed = exists;
+  const ErrorCode error = check_commit(command);
+  if (!put_offsets(turn, command.offsets, error, encode)) exists = existed;
+}
+
+// All or nothing, as Kafka's batch: whether it was not too large.
+template <class Encode>
+bool Group::State::put_offsets(const Turn& turn, const std::vector<OffsetToCommit>& asked,
+                               ErrorCode error, const Encode& encode) const {
   PartitionErrors errors;
-  errors.partitions.assign(command.offsets.size(), check_commit(turn.now, command));
+  errors.partitions.assign(asked.size(), error);
   std::size_t bytes = 0;
-  for (std::size_t i = 0; i < command.offsets.size(); ++i) {
-    if (errors.partitions[i] != ErrorCode::NONE) continue;
-    const OffsetToCommit& asked = command.offsets[i];
-    if (length_of(asked.metadata) > static_cast<std::size_t>(limits->offset_metadata_max_bytes)) {
+  for (std::size_t i = 0; i < asked.size() && error == ErrorCode::NONE; ++i) {
+    const OffsetToCommit& each = asked[i];
+    if (length_of(each.metadata) > static_cast<std::size_t>(limits->offset_metadata_max_bytes)) {
       errors.partitions[i] = ErrorCode::OFFSET_METADATA_TOO_LARGE;
       continue;
     }
     CommittedOffset offset;
-    offset.topic_id = asked.topic_id;
-    offset.offset = asked.offset;
-    offset.leader_epoch = asked.leader_epoch;
-    offset.metadata = asked.metadata;
+    offset.topic_id = each.topic_id;
+    offset.offset = each.offset;
+    offset.leader_epoch = each.leader_epoch;
+    offset.metadata = each.metadata;
     offset.committed = turn.wall;
-    if (command.retention_ms) offset.expires = turn.wall + *command.retention_ms;
-    Buffer body = encode_commit({asked.topic, asked.partition}, offset);
+    Buffer body = encode({each.topic, each.partition}, std::move(offset));
     bytes += id.size() + body.size();
-    if (bytes > turn.max_bytes) {  // all or nothing, as Kafka's batch
+    if (bytes > turn.max_bytes) {
       turn.effects.records.clear();
-      errors.partitions.assign(command.offsets.size(), ErrorCode::UNKNOWN_SERVER_ERROR);
-      exists = existed;
-      break;
+      errors.partitions.assign(asked.size(), ErrorCode::UNKNOWN_SERVER_ERROR);
+      turn.reply(std::move(errors));
+      return false;
     }
     turn.effects.records.push_back({id, std::move(body)});
   }
   turn.reply(std::move(errors));
+  return true;
 }
 
 ErrorCode Group::State::check_commit(Time now, const CommitCommand& command) {
   if (exists && membership) return membership->check_commit(now, command);
-  if (command.generation < 0) {
+  return check_without_members(command.generation, command.knows_group_id_not_found);
+}
+
+ErrorCode Group::State::check_commit(const TxnCommitCommand& command) {
+  const PendingOffsets::Producer* producer = pending.find(command.producer_id);
+  const ErrorCode error =
+      exists && membership
+          ? membership->check_commit(command)
+          : check_without_members(command.generation, command.knows_group_id_not_found);
+  if (error != ErrorCode::NONE || producer == nullptr) return error;
+  return command.producer_epoch < producer->epoch ? ErrorCode::INVALID_PRODUCER_EPOCH
+                                                  : ErrorCode::NONE;
+}
+
+ErrorCode Group::State::check_without_members(std::int32_t generation,
+                                              bool knows_group_id_not_found) {
+  if (generation < 0) {
     exists = true;  // a group that is used for its offsets only
     return ErrorCode::NONE;
   }
   if (exists) return ErrorCode::UNKNOWN_MEMBER_ID;
-  return command.knows_group_id_not_found ? ErrorCode::GROUP_ID_NOT_FOUND
-                                          : ErrorCode::ILLEGAL_GENERATION;
+  return knows_group_id_not_found ? ErrorCode::GROUP_ID_NOT_FOUND : ErrorCode::ILLEGAL_GENERATION;
+}
+
+ErrorCode Group::State::end_offsets(const Turn& turn, const EndOffsetsCommand& command) const {
+  const PendingOffsets::Producer* producer = pending.find(command.producer_id);
+  if (producer == nullptr || command.producer_epoch < producer->epoch) return ErrorCode::NONE;
+  const bool is_all = producer->size == pending.size() && offsets.empty() && stored.empty();
+  turn.effects.records.push_back({id, is_all && !command.commit ? Buffer{} : encode_end(command)});
+  return ErrorCode::NONE;
 }
 
 void Group::State::delete_offsets(const Turn& turn, const DeleteOffsetsCommand& command) {
@@ -204,19 +271,19 @@ void Group::State::delete_offsets(const Turn& turn, const DeleteOffsetsCommand& 
     turn.reply(std::move(errors));
     return;
   }
-  std::set<std::pair<std::string_view, PartitionIndex>> found;  // each once
+  Removals found;
   for (const auto& [topic, partition] : command.partitions) {
     if (membership && membership->subscribed_to(topic)) {
       errors.partitions.push_back(ErrorCode::GROUP_SUBSCRIBED_TO_TOPIC);
       continue;
     }
     errors.partitions.push_back(ErrorCode::NONE);
-    if (offsets.find({topic, partition}) != nullptr) found.emplace(topic, partition);
+    const PartitionRef ref{topic, partition};
+    if (offsets.find(ref) != nullptr || pending.count(ref, {}) > 0) {
+      found.insert({topic, partition, {}});
+    }
   }
-  std::vector<PartitionRef> partitions;
-  partitions.reserve(found.size());
-  for (const auto& [topic, partition] : found) partitions.push_back({topic, partition});
-  remove(turn, partitions);
+  remove(turn, found);
   turn.reply(std::move(errors));
 }
 
@@ -243,10 +310,18 @@ void Group::State::end(const Turn& turn) {
 }
 
 void Group::State::forget_topics(const Turn& turn, const std::set<Uuid>& topic_ids) {
-  std::vector<PartitionRef> gone;
+  Removals gone;
   for (const auto& [topic, partitions] : offsets.topics()) {
     for (const auto& [partition, offset] : partitions) {
-      if (topic_ids.contains(offset.topic_id)) gone.push_back({topic, partition});
+      if (topic_ids.contains(offset.topic_id)) gone.insert({topic, partition, offset.topic_id});
+    }
+  }
+  for (const auto& [producer_id, producer] : pending.producers()) {
+    for (const auto& [topic, partitions] : producer.topics) {
+      for (const auto& [partition, each] : partitions) {
+        const Uuid& topic_id = each.offset.topic_id;
+        if (topic_ids.contains(topic_id)) gone.insert({topic, partition, topic_id});
+      }
     }
   }
   remove(turn, gone);
@@ -254,15 +329,17 @@ void Group::State::forget_topics(const Turn& turn, const std::set<Uuid>& topic_i
 
 void Group::State::expire_offsets(const Turn& turn) {
   if (!exists || !may_expire()) return;
-  std::vector<PartitionRef> gone;
+  Removals gone;
   for (const auto& [topic, partitions] : offsets.topics()) {
     if (membership && membership->subscribed_to(topic)) continue;
     for (const auto& [partition, offset] : partitions) {
-      if (expired(turn.wall, offset)) gone.push_back({topic, partition});
+      if (pending.count({topic, partition}, {}) > 0 || !expired(turn.wall, offset)) continue;
+      gone.insert({topic, partition, {}});
     }
   }
   const bool in_use =
-      membership && (membership->state() != GroupState::kEmpty || membership->has_pending());
+      !pending.empty() ||
+      (membership && (membership->state() != GroupState::kEmpty || membership->has_pending()));
   if (gone.size() == offsets.size() && !in_use) {
     end(turn);
   } else {
@@ -290,14 +367,20 @@ bool Group::State::expired(Timestamp wall, const CommittedOffset& offset) const 
 }
 
 // A channel of tombstones only is no channel.
-void Group::State::remove(const Turn& turn, const std::vector<PartitionRef>& partitions) const {
-  if (partitions.empty()) return;
-  if (stored.empty() && partitions.size() == offsets.size()) {
+void Group::State::remove(const Turn& turn, const Removals& removals) const {
+  if (removals.empty()) return;
+  std::size_t count = 0;
+  for (const auto& [topic, partition, topic_id] : removals) {
+    const CommittedOffset* offset = offsets.find({topic, partition});
+    if (offset != nullptr && is_of(topic_id, *offset)) ++count;
+    count += pending.count({topic, partition}, topic_id);
+  }
+  if (stored.empty() && count == offsets.size() + pending.size()) {
     turn.effects.records.push_back({id, {}});
     return;
   }
-  for (const PartitionRef& partition : partitions) {
-    turn.effects.records.push_back({id, encode_tombstone(partition)});
+  for (const auto& [topic, partition, topic_id] : removals) {
+    turn.effects.records.push_back({id, encode_tombstone({topic, partition}, topic_id)});
   }
 }
 
@@ -306,6 +389,7 @@ Result<void> Group::apply(const Record& record) {
   if (record.ends_channel()) {
     state_->stored = {};
     state_->offsets.clear();
+    state_->pending.clear();
     return {};
   }
   if (auto applied = state_->apply(record.body); !applied) {
@@ -320,12 +404,36 @@ Result<void> Group::State::apply(Bytes body) {
   exists = true;
   if (auto* commit = std::get_if<wire::OffsetCommitRecord>(&*record)) {
     CommittedOffset offset = committed_offset(*commit);
+    pending.supersede({commit->topic, commit->partition});
     offsets.put(std::move(commit->topic), commit->partition, std::move(offset));
   } else if (const auto* tombstone = std::get_if<wire::OffsetTombstoneRecord>(&*record)) {
-    offsets.remove({tombstone->topic, tombstone->partition});
+    apply(*tombstone);
+  } else if (auto* put = std::get_if<wire::PendingOffsetRecord>(&*record)) {
+    return apply(*put);
+  } else if (const auto* ended = std::get_if<wire::PendingOffsetsEndRecord>(&*record)) {
+    pending.end(ended->producer_id, ended->producer_epoch, ended->committed ? &offsets : nullptr);
   } else {
     stored.assign(body.begin(), body.end());
   }
+  return {};
+}
+
+void Group::State::apply(const wire::OffsetTombstoneRecord& tombstone) {
+  const PartitionRef partition{tombstone.topic, tombstone.partition};
+  pending.remove(partition, tombstone.topic_id);
+  const CommittedOffset* offset = offsets.find(partition);
+  if (offset == nullptr || !is_of(tombstone.topic_id, *offset)) return;
+  offsets.remove(partition);
+  pending.restore(partition);
+}
+
+Result<void> Group::State::apply(wire::PendingOffsetRecord& record) {
+  const PendingOffsets::Producer* producer = pending.find(record.producer_id);
+  if (producer != nullptr && record.producer_epoch < producer->epoch) {
+    return corrupt("a producer's pending offsets go back to an earlier epoch");
+  }
+  pending.put(record.producer_id, record.producer_epoch, {record.topic, record.partition},
+              pending_offset(record));
   return {};
 }
 
@@ -343,20 +451,31 @@ void Group::loaded(Time now) {
   CHECK(none.records.empty() && none.replies.empty(), "nobody waits for a group that is loaded");
 }
 
+// Of a partition's offsets the later one has to come later, here too.
 std::vector<Buffer> Group::snapshot(std::string_view) const {
+  const State& state = *state_;
   std::vector<Buffer> records;
   records.reserve(live_records());
-  if (!state_->stored.empty()) records.push_back(state_->stored);
-  for (const auto& [topic, partitions] : state_->offsets.topics()) {
+  if (!state.stored.empty()) records.push_back(state.stored);
+  const std::vector<PendingOffsets::Entry> pending = state.pending.in_order();
+  const auto put_pending = [&](bool superseded) {
+    for (const auto& [producer_id, epoch, partition, each] : pending) {
+      if (each->superseded != superseded) continue;
+      records.push_back(encode_pending(producer_id, epoch, partition, each->offset));
+    }
+  };
+  put_pending(true);
+  for (const auto& [topic, partitions] : state.offsets.topics()) {
     for (const auto& [partition, offset] : partitions) {
       records.push_back(encode_commit({topic, partition}, offset));
     }
   }
+  put_pending(false);
   return records;
 }
 
 std::uint64_t Group::live_records() const noexcept {
-  return state_->offsets.size() + (state_->stored.empty() ? 0 : 1);
+  return state_->offsets.size() + state_->pending.size() + (state_->stored.empty() ? 0 : 1);
 }
 
 std::optional<Time> Group::next_deadline() const noexcept {
@@ -403,6 +522,21 @@ const CommittedOffset* Group::committed(std::string_view topic, const Uuid& topi
 void Group::for_each_offset(const OffsetVisitor& visit) const {
   for (const auto& [topic, partitions] : state_->offsets.topics()) {
     for (const auto& [partition, offset] : partitions) visit(topic, partition, offset);
+  }
+}
+
+bool Group::has_pending(std::string_view topic, const Uuid& topic_id,
+                        PartitionIndex partition) const noexcept {
+  return state_->pending.count({topic, partition}, topic_id) > 0;
+}
+
+void Group::for_each_pending(const std::function<void(const Pending&)>& visit) const {
+  for (const auto& [id, producer] : state_->pending.producers()) {
+    for (const auto& [topic, partitions] : producer.topics) {
+      for (const auto& [partition, each] : partitions) {
+        visit({id, producer.epoch, topic, partition, each.offset});
+      }
+    }
   }
 }
 

@@ -166,6 +166,17 @@ ErrorCode Membership::check_commit(Time now, const CommitCommand& command) {
   return ErrorCode::NONE;
 }
 
+// KIP-447. Who names neither generation nor member (below v3) is fenced by its producer alone.
+ErrorCode Membership::check_commit(const TxnCommitCommand& command) const {
+  const bool names_member = !command.member_id.empty() || command.instance_id;
+  if (command.generation < 0 && (state_ == GroupState::kEmpty || !names_member)) {
+    return ErrorCode::NONE;
+  }
+  const Checked found = check_member(command.member_id, command.instance_id);
+  if (found.error != ErrorCode::NONE) return found.error;
+  return command.generation == generation_ ? ErrorCode::NONE : ErrorCode::ILLEGAL_GENERATION;
+}
+
 void Membership::pass_time(const Turn& turn) {
   if (turn.now < next_) return;
   for (const Due& each : due(turn.now)) handle(turn, each);

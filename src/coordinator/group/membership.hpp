@@ -40,6 +40,8 @@ class Membership {
   void leave(const Turn& turn, const wire::LeaveGroupRequest& request);
   /// NONE: the offsets may be committed. Keeps the member's session.
   [[nodiscard]] ErrorCode check_commit(Time now, const CommitCommand& command);
+  /// The same inside of a transaction: in any state, and no member's session is kept by it.
+  [[nodiscard]] ErrorCode check_commit(const TxnCommitCommand& command) const;
   void pass_time(const Turn& turn);
 
   [[nodiscard]] GroupState state() const noexcept { return state_; }

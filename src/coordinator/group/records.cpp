@@ -53,10 +53,34 @@ Buffer encode_commit(const PartitionRef& partition, const CommittedOffset& offse
   return encode_record(record);
 }
 
-Buffer encode_tombstone(const PartitionRef& partition) {
+Buffer encode_tombstone(const PartitionRef& partition, const Uuid& topic_id) {
   wire::OffsetTombstoneRecord record;
   record.topic = partition.topic;
   record.partition = partition.partition;
+  record.topic_id = topic_id;
+  return encode_record(record);
+}
+
+Buffer encode_pending(ProducerId producer_id, ProducerEpoch producer_epoch,
+                      const PartitionRef& partition, const CommittedOffset& offset) {
+  wire::PendingOffsetRecord record;
+  record.producer_id = producer_id;
+  record.producer_epoch = producer_epoch;
+  record.topic = partition.topic;
+  record.topic_id = offset.topic_id;
+  record.partition = partition.partition;
+  record.offset = offset.offset;
+  record.leader_epoch = offset.leader_epoch;
+  record.metadata = offset.metadata;
+  record.committed = offset.committed;
+  return encode_record(record);
+}
+
+Buffer encode_end(const EndOffsetsCommand& end) {
+  wire::PendingOffsetsEndRecord record;
+  record.producer_id = end.producer_id;
+  record.producer_epoch = end.producer_epoch;
+  record.committed = end.commit;
   return encode_record(record);
 }
 
@@ -68,7 +92,9 @@ Result<wire::StoredRecord> decode_group_record(Bytes body) {
     return record;
   }
   if (std::holds_alternative<wire::OffsetCommitRecord>(*record) ||
-      std::holds_alternative<wire::OffsetTombstoneRecord>(*record)) {
+      std::holds_alternative<wire::OffsetTombstoneRecord>(*record) ||
+      std::holds_alternative<wire::PendingOffsetRecord>(*record) ||
+      std::holds_alternative<wire::PendingOffsetsEndRecord>(*record)) {
     return record;
   }
   return of_another_channel();
@@ -82,6 +108,16 @@ CommittedOffset committed_offset(wire::OffsetCommitRecord& record) {
   offset.metadata = std::move(record.metadata);
   offset.committed = record.committed;
   if (record.expires != kNoTimestamp) offset.expires = record.expires;
+  return offset;
+}
+
+CommittedOffset pending_offset(wire::PendingOffsetRecord& record) {
+  CommittedOffset offset;
+  offset.topic_id = record.topic_id;
+  offset.offset = record.offset;
+  offset.leader_epoch = record.leader_epoch;
+  offset.metadata = std::move(record.metadata);
+  offset.committed = record.committed;
   return offset;
 }
 

@@ -11,10 +11,15 @@ namespace kanal::coordinator {
 
 [[nodiscard]] Buffer encode_group(const wire::GroupRecord& record);
 [[nodiscard]] Buffer encode_commit(const PartitionRef& partition, const CommittedOffset& offset);
-[[nodiscard]] Buffer encode_tombstone(const PartitionRef& partition);
+/// Of a zero topic id: whatever is there.
+[[nodiscard]] Buffer encode_tombstone(const PartitionRef& partition, const Uuid& topic_id = {});
+[[nodiscard]] Buffer encode_pending(ProducerId producer_id, ProducerEpoch producer_epoch,
+                                    const PartitionRef& partition, const CommittedOffset& offset);
+[[nodiscard]] Buffer encode_end(const EndOffsetsCommand& end);
 
-/// One of the three types that a group's channel may hold, with values that go together.
+/// One of the five types that a group's channel may hold, with values that go together.
 [[nodiscard]] Result<wire::StoredRecord> decode_group_record(Bytes body);
 [[nodiscard]] CommittedOffset committed_offset(wire::OffsetCommitRecord& record);
+[[nodiscard]] CommittedOffset pending_offset(wire::PendingOffsetRecord& record);
 
 }  // namespace kanal::coordinator

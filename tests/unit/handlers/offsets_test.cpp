@@ -176,6 +176,91 @@ TEST_F(Offsets, AllTopicsAreThoseThatAreStillThere) {
   EXPECT_EQ(ask(2, std::move(old)).topics.size(), 2U);
 }
 
+// KIP-447: whoever takes over a partition waits for the end of the transaction that was in it.
+class StableOffsets : public Offsets {
+ protected:
+  void write_pending(std::string_view topic, std::int32_t partition, std::int64_t offset) {
+    coordinator::TxnCommitCommand command;
+    command.producer_id = ProducerId(1);
+    command.producer_epoch = ProducerEpoch(0);
+    command.offsets.push_back({.topic = topic,
+                               .topic_id = broker->topics()->find(topic)->id(),
+                               .partition = PartitionIndex(partition),
+                               .offset = Offset(offset),
+                               .metadata = ""});
+    EXPECT_EQ(broker->groups().commit_pending("g", std::move(command)).partitions.at(0),
+              ErrorCode::NONE);
+  }
+  void end(bool commit) {
+    EXPECT_EQ(broker->groups().end_transaction("g", ProducerId(1), ProducerEpoch(0), commit),
+              ErrorCode::NONE);
+  }
+  template <class Partition>
+  static std::string shown(const Partition& partition) {
+    return std::to_string(partition.partition_index.value()) + ": " +
+           std::to_string(partition.committed_offset.value()) + " epoch " +
+           std::to_string(partition.committed_leader_epoch.value()) + " '" +
+           partition.metadata.value_or("null") + "' error " +
+           std::to_string(static_cast<int>(partition.error_code)) + "; ";
+  }
+  template <class Topics>
+  static std::string shown_all(const Topics& topics) {
+    std::string text;
+    for (const auto& topic : topics) {
+      text += topic.name + " ";
+      for (const auto& partition : topic.partitions) text += shown(partition);
+    }
+    return text;
+  }
+  std::string fetch(bool all, bool stable, std::int16_t version = 8) {
+    auto request = fetch_of("g");
+    if (!all) {
+      auto& topic = request.groups[0].topics.emplace().emplace_back();
+      topic.name = "a";
+      for (const std::int32_t index : {0, 1, 2})
+        topic.partition_indexes.push_back(PartitionIndex(index));
+    }
+    request.require_stable = stable;
+    const auto answer = ask(version, std::move(request)).groups.at(0);
+    EXPECT_EQ(answer.error_code, ErrorCode::NONE);
+    return shown_all(answer.topics);
+  }
+};
+
+TEST_F(StableOffsets, AreRefusedForEachPartitionThatATransactionHasOffsetsFor) {
+  create("a", 3);
+  commit("g", {{"a", {0, 1}}});
+  write_pending("a", 1, 9);
+  write_pending("a", 2, 9);
+  EXPECT_EQ(fetch(false, true),
+            "a 0: 7 epoch -1 'note' error 0; 1: -1 epoch -1 '' error 88; "
+            "2: -1 epoch -1 '' error 88; ");
+  EXPECT_EQ(fetch(false, false),
+            "a 0: 7 epoch -1 'note' error 0; 1: 7 epoch -1 'note' error 0; "
+            "2: -1 epoch -1 '' error 0; ");
+  EXPECT_EQ(fetch(true, true), "a 0: 7 epoch -1 'note' error 0; 1: -1 epoch -1 '' error 88; ")
+      << "all topics are those that something is committed for";
+  EXPECT_EQ(fetch(true, false), "a 0: 7 epoch -1 'note' error 0; 1: 7 epoch -1 'note' error 0; ");
+  end(true);
+  EXPECT_EQ(fetch(true, true),
+            "a 0: 7 epoch -1 'note' error 0; 1: 9 epoch -1 '' error 0; "
+            "2: 9 epoch -1 '' error 0; ");
+}
+
+TEST_F(StableOffsets, ComeBackAfterAnAbort) {  // bug case 58
+  create("a", 3);
+  commit("g", {{"a", {0}}});
+  write_pending("a", 0, 9);
+  wire::OffsetFetchRequest old;
+  old.group_id = "g";
+  old.topics.emplace().push_back({"a", {PartitionIndex(0)}});
+  old.require_stable = true;
+  EXPECT_EQ(shown_all(ask(7, old).topics), "a 0: -1 epoch -1 '' error 88; ");
+  EXPECT_EQ(ask(7, old).error_code, ErrorCode::NONE) << "the partition's alone";
+  end(false);
+  EXPECT_EQ(shown_all(ask(7, old).topics), "a 0: 7 epoch -1 'note' error 0; ");
+}
+
 TEST_F(Offsets, UnknownTopicIdsAreAnsweredLast) {
   create("a");
   commit("g", {{"a", {0}}});

@@ -28,8 +28,19 @@ PlainOffsets offsets(const LiveGroup& live) {
   return plain;
 }
 
+std::string pending_offsets(const LiveGroup& live) {
+  std::string shown;
+  live.group().for_each_pending([&](const Group::Pending& each) {
+    shown += std::to_string(each.producer_id.value()) + " " + std::string(each.topic) + " " +
+             std::to_string(each.partition.value()) + "=" +
+             std::to_string(each.offset.offset.value()) + "; ";
+  });
+  return shown;
+}
+
 void expect_same(const LiveGroup& live, const LiveGroup& other) {
   EXPECT_EQ(offsets(live), offsets(other));
+  EXPECT_EQ(pending_offsets(live), pending_offsets(other));
   EXPECT_EQ(live.group().snapshot("g"), other.group().snapshot("g"));
   EXPECT_EQ(live.group().live_records(), other.group().live_records());
   // Between the beginning of a rebalance and the leader's sync the session is ahead of the records.
@@ -128,11 +139,12 @@ class Chaos {
         (void)live_->leave(some_member(), some_instance());
         return;
       case 9:
-      case 10:
         (void)live_->commit({some_member(), generation(), some_instance()}, pick(1'000),
                             pick(2) == 0 ? "orders" : "old", pick(3));
         (void)live_->commit_outside(pick(1'000), "old", pick(2));
         return;
+      case 10:
+        return transact();
       case 11:
         live_->pass(milliseconds{pick(9'000)});
         return;
@@ -171,6 +183,14 @@ class Chaos {
       default:
         break;
     }
+  }
+  void transact() {
+    const std::vector<OffsetArgs> offsets = {
+        {.topic = pick(2) == 0 ? "orders" : "old", .partition = pick(3), .offset = pick(1'000)}};
+    const MemberArgs nobody{.member = "", .generation = -1};
+    const MemberArgs member{some_member(), generation(), some_instance()};
+    (void)live_->commit_pending({.id = pick(2)}, offsets, pick(2) == 0 ? nobody : member);
+    if (pick(2) == 0) (void)live_->end_transaction({.id = pick(2)}, pick(2) == 0);
   }
   void join(const std::string& member) {
     JoinArgs args;
@@ -283,18 +303,38 @@ TEST(GroupReplay, DamagedAndNewerRecordsNameTheChannel) {
   CommittedOffset offset;
   offset.topic_id = topic_uuid(1);
   const PartitionRef partition{"orders", PartitionIndex(0)};
-  for (Buffer record : {encode_group(stored_group()), encode_commit(partition, offset),
-                        encode_tombstone(partition)}) {
+  const EndOffsetsCommand end{
+      .producer_id = ProducerId(1), .producer_epoch = ProducerEpoch(2), .commit = true};
+  for (Buffer record :
+       {encode_group(stored_group()), encode_commit(partition, offset), encode_tombstone(partition),
+        encode_end(end), encode_pending(ProducerId(1), ProducerEpoch(2), partition, offset)}) {
     for (std::size_t length = 1; length < record.size(); ++length) {
       expect_damaged({record.begin(), record.begin() + static_cast<std::ptrdiff_t>(length)}, "");
     }
-    record[3] = std::byte{1};
+    const std::byte version = std::exchange(record[3], std::byte{99});
     expect_damaged(record, "version is not served");
-    record[3] = std::byte{0};
+    record[3] = version;
     record[1] = std::byte{3};
     expect_damaged(record, "");
   }
   expect_damaged(buffer(std::string("\0\3\0\0", 4) + std::string(25, '\0')), "another channel's");
+}
+
+TEST(GroupReplay, AProducerWhoseEpochGoesBackIsDamage) {
+  const GroupLimits limits;
+  Group group("payments", limits);
+  const PartitionRef partition{"orders", PartitionIndex(0)};
+  const auto apply = [&](std::int64_t producer, std::int16_t epoch) {
+    return group.apply({"payments", encode_pending(ProducerId(producer), ProducerEpoch(epoch),
+                                                   partition, CommittedOffset{})});
+  };
+  EXPECT_TRUE(apply(1, 2));
+  EXPECT_TRUE(apply(2, 1));
+  EXPECT_TRUE(apply(1, 3));
+  const auto back = apply(1, 2);
+  ASSERT_FALSE(back);
+  EXPECT_NE(back.error().detail.find("_KAFKA_OFFSETS_.payments: "), std::string::npos);
+  EXPECT_NE(back.error().detail.find("earlier epoch"), std::string::npos);
 }
 
 TEST(GroupReplay, ValuesThatDoNotGoTogetherAreDamage) {
@@ -361,11 +401,42 @@ TEST(StoredFormat, OfAGroupAndItsOffsets) {
             "0000000000000001"
             "0000000000000002"
             "00");  // committed, expires
-  EXPECT_EQ(hex(encode_tombstone({"t", PartitionIndex(3)})),
-            "00070000"
+  EXPECT_EQ(hex(encode_tombstone({"t", PartitionIndex(3)}, topic_uuid(1))),
+            "00070001"
             "0274"
             "00000003"
+            "00000000000000000000000000000001"
             "00");
+  EXPECT_EQ(
+      hex(encode_pending(ProducerId(258), ProducerEpoch(7), {"t", PartitionIndex(3)}, offset)),
+      "000c0000"
+      "0000000000000102"
+      "0007"  // producer
+      "0274"
+      "00000000000000000000000000000001"
+      "00000003"  // topic, id, partition
+      "000000000000002a"
+      "00000005"
+      "026d"
+      "0000000000000001"
+      "00");
+  EXPECT_EQ(
+      hex(encode_end(
+          {.producer_id = ProducerId(258), .producer_epoch = ProducerEpoch(7), .commit = true})),
+      "000d0000"
+      "0000000000000102"
+      "0007"
+      "01"
+      "00");
+}
+
+TEST(StoredFormat, OfATombstoneBeforeTransactions) {  // version 0: of whatever topic id
+  LiveGroup live;
+  (void)live.commit_outside(1, "t", 3);
+  (void)live.pend({}, {.topic = "t", .partition = 3, .topic_id = 2});
+  const Buffer old = buffer(std::string("\0\7\0\0\2t\0\0\0\3\0", 11));
+  ASSERT_TRUE(live.group().apply({"g", old}));
+  EXPECT_EQ(live.group().live_records(), 0U);
 }
 
 }  // namespace

@@ -76,6 +76,11 @@ inline OffsetToCommit to_commit(const OffsetArgs& args) {
   return offset;
 }
 
+struct ProducerArgs {
+  std::int64_t id = 1;
+  std::int16_t epoch = 0;
+};
+
 class LiveGroup {
  public:
   explicit LiveGroup(GroupLimits limits = {}, std::string id = "g")
@@ -162,6 +167,30 @@ class LiveGroup {
   ErrorCode commit_outside(std::int64_t offset, const std::string& topic = "orders",
                            std::int32_t partition = 0) {
     return commit({.member = "", .generation = -1}, offset, topic, partition);
+  }
+  /// Inside of a transaction. Without a member, as below v3, if none is given.
+  std::vector<ErrorCode> commit_pending(const ProducerArgs& producer,
+                                        const std::vector<OffsetArgs>& offsets,
+                                        const MemberArgs& member = {.member = "", .generation = -1},
+                                        int version = 5) {
+    TxnCommitCommand command;
+    command.producer_id = ProducerId(producer.id);
+    command.producer_epoch = ProducerEpoch(producer.epoch);
+    command.generation = member.generation;
+    command.member_id = member.member;
+    command.instance_id = optional_text(member.instance);
+    command.knows_group_id_not_found = version >= 6;
+    for (const OffsetArgs& offset : offsets) command.offsets.push_back(to_commit(offset));
+    return answer<PartitionErrors>(run(std::move(command))).partitions;
+  }
+  ErrorCode pend(const ProducerArgs& producer, const OffsetArgs& offset) {
+    return commit_pending(producer, std::vector{offset}).at(0);
+  }
+  ErrorCode end_transaction(const ProducerArgs& producer, bool commit) {
+    const EndOffsetsCommand command{.producer_id = ProducerId(producer.id),
+                                    .producer_epoch = ProducerEpoch(producer.epoch),
+                                    .commit = commit};
+    return answer<ErrorCode>(run(command));
   }
   PartitionErrors delete_offsets(
       const std::vector<std::pair<std::string, std::int32_t>>& partitions) {
