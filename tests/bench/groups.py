@@ -26,9 +26,9 @@ FILES = 65536
 
 def build():
     OUT.mkdir(parents=True, exist_ok=True)
-    source = HERE / "groups_load.cpp"
-    if not LOAD.exists() or LOAD.stat().st_mtime < source.stat().st_mtime:
-        subprocess.run(["g++", "-std=c++20", "-O2", "-Wall", "-Wextra", "-o", LOAD, source], check=True)
+    sources = [HERE / "groups_load.cpp", HERE / "raw_frames.hpp"]
+    if not LOAD.exists() or LOAD.stat().st_mtime < max(source.stat().st_mtime for source in sources):
+        subprocess.run(["g++", "-std=c++20", "-O2", "-Wall", "-Wextra", "-o", LOAD, sources[0]], check=True)
 
 
 def members_per_connection():

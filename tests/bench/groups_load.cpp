@@ -3,103 +3,31 @@
 // One thread, one epoll. Every member joins, then sends heartbeats at its interval, then commits are spread over the
 // members at an even rate (open loop: a late answer does not slow the next commit down). Prints one line per phase,
 // "NAME key=value...": CPU of the broker is its utime + stime over the phase. Compiled by groups.py, no libraries.
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/epoll.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "raw_frames.hpp"
+
 namespace {
 
-using Clock = std::chrono::steady_clock;
-using Time = Clock::time_point;
+using raw::Answer;
+using raw::broker_cpu;
+using raw::Clock;
+using raw::fail;
+using raw::Frame;
+using raw::Options;
+using raw::seconds_since;
+using raw::Time;
 
 constexpr int kKinds = 4;
 enum Kind : uint32_t { kJoin, kSync, kHeartbeat, kCommit };
 
-[[noreturn]] void fail(const std::string& text) {
-  std::fprintf(stderr, "groups_load: %s\n", text.c_str());
-  std::exit(1);
-}
-
-/// A request frame under construction, in the non-flexible encoding.
-class Frame {
- public:
-  Frame(int16_t key, int16_t version, uint32_t correlation) {
-    number<int32_t>(0);
-    number(key);
-    number(version);
-    number(correlation);
-    text("bench");
-  }
-  template <class T>
-  Frame& number(T value) {
-    for (int shift = static_cast<int>(sizeof(T)) * 8 - 8; shift >= 0; shift -= 8) {
-      bytes_.push_back(static_cast<char>(static_cast<uint64_t>(value) >> shift));
-    }
-    return *this;
-  }
-  Frame& text(const std::string& value) {
-    number(static_cast<int16_t>(value.size()));
-    bytes_ += value;
-    return *this;
-  }
-  Frame& null_text() { return number<int16_t>(-1); }
-  Frame& blob(const std::string& value) {
-    number(static_cast<int32_t>(value.size()));
-    bytes_ += value;
-    return *this;
-  }
-  std::string done() {
-    const auto size = static_cast<uint32_t>(bytes_.size() - 4);
-    for (int at = 0; at < 4; ++at) {
-      bytes_[at] = static_cast<char>(size >> (24 - 8 * at));
-    }
-    return bytes_;
-  }
-
- private:
-  std::string bytes_;
-};
-
-/// Reads an answer. Answers of a well-behaved broker only: no bounds but the string's own.
-class Answer {
- public:
-  explicit Answer(const std::string& bytes) : bytes_(bytes) {}
-  template <class T>
-  T number() {
-    uint64_t value = 0;
-    for (size_t count = 0; count < sizeof(T); ++count) {
-      value = value << 8 | static_cast<unsigned char>(bytes_.at(at_++));
-    }
-    return static_cast<T>(value);
-  }
-  std::string text() {
-    const auto size = number<int16_t>();
-    at_ += std::max<int16_t>(size, 0);
-    return bytes_.substr(at_ - std::max<int16_t>(size, 0), std::max<int16_t>(size, 0));
-  }
-
- private:
-  const std::string& bytes_;
-  size_t at_ = 0;
-};
-
 struct Member {
-  int connection = 0;
+  size_t connection = 0;
   std::string group;
   std::string id;
   int32_t generation = -1;
@@ -110,33 +38,9 @@ struct Member {
   bool synced = false;
 };
 
-struct Options {
-  std::string host, port, topic;
-  int broker = 0;
-  std::map<std::string, int> numbers = {
-      {"groups", 1000}, {"members", 10}, {"per_connection", 1}, {"interval_ms", 3000},
-      {"warm_s", 15},   {"beat_s", 20},  {"commit_rate", 10000}, {"commit_warm_s", 5},
-      {"commit_s", 10}, {"run", 0}};
-  int operator[](const char* name) const { return numbers.at(name); }
-};
-
-double broker_cpu(int pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  std::string text((std::istreambuf_iterator<char>(file)), {});
-  unsigned long user = 0;
-  unsigned long system = 0;
-  const char* rest = text.c_str() + text.rfind(')') + 2;
-  std::sscanf(rest, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system);
-  return static_cast<double>(user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
-}
-
-double seconds_since(Time begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
 class Load {
  public:
-  explicit Load(const Options& options) : options_(options), epoll_(epoll_create1(0)) {
+  explicit Load(const Options& options) : options_(options), connections_(options.host, options.port) {
     const int groups = options_["groups"];
     const int size = options_["members"];
     members_.resize(static_cast<size_t>(groups) * size);
@@ -144,10 +48,10 @@ class Load {
     // Members of one group never share a connection: a broker reads a connection's next request only after the answer.
     const int connections = (groups + per - 1) / per * size;
     for (int at = 0; at < connections; ++at) {
-      open();
+      connections_.open();
     }
     for (int at = 0; at < groups * size; ++at) {
-      members_[at].connection = at / size / per * size + at % size;
+      members_[at].connection = static_cast<size_t>(at / size / per * size + at % size);
       members_[at].group = "bench-" + std::to_string(options_["run"]) + "-" + std::to_string(at / size);
     }
   }
@@ -178,43 +82,13 @@ class Load {
   void commits(const char* name, int seconds) { phase(name, kCommit, options_["commit_rate"], seconds); }
 
  private:
-  struct Connection {
-    int socket = -1;
-    std::string input;
-  };
-
-  void open() {
-    const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(static_cast<uint16_t>(std::stoi(options_.port)));
-    inet_pton(AF_INET, options_.host.c_str(), &address.sin_addr);
-    if (socket < 0 || connect(socket, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
-      fail("connection " + std::to_string(connections_.size()) + ": " + std::strerror(errno));
-    }
-    const int on = 1;
-    setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    epoll_event event{};
-    event.events = EPOLLIN;
-    event.data.u64 = connections_.size();
-    epoll_ctl(epoll_, EPOLL_CTL_ADD, socket, &event);
-    connections_.push_back({socket, {}});
-  }
-
   uint32_t correlation(size_t member, Kind kind) const { return static_cast<uint32_t>(member) << 2 | kind; }
 
   void send(size_t at, Kind kind, const std::string& frame, Time since) {
     Member& member = members_[at];
     member.since[kind] = since;
     member.waiting[kind] = true;
-    const int socket = connections_[member.connection].socket;
-    for (size_t sent = 0; sent < frame.size();) {
-      const ssize_t now = ::send(socket, frame.data() + sent, frame.size() - sent, MSG_NOSIGNAL);
-      if (now < 0) {
-        fail(std::string("send: ") + std::strerror(errno));
-      }
-      sent += static_cast<size_t>(now);
-    }
+    connections_.send(member.connection, frame);
   }
 
   void send_join(size_t at) {
@@ -289,7 +163,7 @@ class Load {
     } else if (kind == kSync) {
       synced(at, answer);
     } else {
-      latencies_.push_back(std::chrono::duration<double, std::micro>(Clock::now() - member.since[kind]).count());
+      latencies_.push_back(raw::micros_since(member.since[kind]));
       answer.number<int32_t>();
       if (kind == kCommit) {
         answer.number<int32_t>();
@@ -301,30 +175,8 @@ class Load {
     }
   }
 
-  /// Waits for up to `wait_ms` and takes what arrived.
   void pump(int wait_ms) {
-    epoll_event events[256];
-    const int count = epoll_wait(epoll_, events, 256, wait_ms);
-    for (int at = 0; at < count; ++at) {
-      Connection& connection = connections_[events[at].data.u64];
-      char buffer[65536];
-      const ssize_t got = recv(connection.socket, buffer, sizeof buffer, 0);
-      if (got <= 0) {
-        fail("the broker closed a connection");
-      }
-      connection.input.append(buffer, static_cast<size_t>(got));
-      size_t used = 0;
-      while (connection.input.size() - used >= 4) {
-        const std::string head = connection.input.substr(used, 4);
-        const auto size = Answer(head).number<uint32_t>();
-        if (connection.input.size() - used - 4 < size) {
-          break;
-        }
-        answered(connection.input.substr(used + 4, size));
-        used += 4 + size;
-      }
-      connection.input.erase(0, used);
-    }
+    connections_.pump(wait_ms, [this](const std::string& frame) { answered(frame); });
   }
 
   /// Requests of one kind, evenly spread in time over all members for `seconds`, then waits for the answers.
@@ -356,11 +208,7 @@ class Load {
   }
 
   void report(const char* name, double wall, double cpu, size_t skipped) {
-    std::sort(latencies_.begin(), latencies_.end());
-    const auto quantile = [&](double part) {
-      const auto last = static_cast<double>(latencies_.size()) - 1;
-      return latencies_.empty() ? 0.0 : latencies_[static_cast<size_t>(part * last)];
-    };
+    const auto quantile = [&](double part) { return raw::quantile(latencies_, part); };
     const size_t good = errors_[0];
     std::printf("%s answers=%zu seconds=%.2f rate=%.0f cpu_s=%.2f cpu_us=%.2f ", name, latencies_.size(), wall,
                 static_cast<double>(good) / wall, cpu,
@@ -371,8 +219,7 @@ class Load {
   }
 
   const Options& options_;
-  int epoll_;
-  std::vector<Connection> connections_;
+  raw::Connections connections_;
   std::vector<Member> members_;
   std::vector<double> latencies_;
   std::map<int16_t, size_t> errors_;
@@ -384,22 +231,10 @@ class Load {
 }  // namespace
 
 int main(int count, char** arguments) {
-  if (count < 5) {
-    fail("HOST PORT BROKER_PID TOPIC [NAME=VALUE]...");
-  }
-  Options options;
-  options.host = arguments[1];
-  options.port = arguments[2];
-  options.broker = std::atoi(arguments[3]);
-  options.topic = arguments[4];
-  for (int at = 5; at < count; ++at) {
-    const std::string text = arguments[at];
-    const size_t equals = text.find('=');
-    if (equals == std::string::npos || !options.numbers.contains(text.substr(0, equals))) {
-      fail("no such option: " + text);
-    }
-    options.numbers[text.substr(0, equals)] = std::stoi(text.substr(equals + 1));
-  }
+  const Options options(count, arguments,
+                        {{"groups", 1000}, {"members", 10}, {"per_connection", 1}, {"interval_ms", 3000},
+                         {"warm_s", 15}, {"beat_s", 20}, {"commit_rate", 10000}, {"commit_warm_s", 5},
+                         {"commit_s", 10}, {"run", 0}});
   Load load(options);
   load.join();
   load.heartbeats("warm", options["warm_s"]);
