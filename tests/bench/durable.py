@@ -2,10 +2,17 @@
 """durable.py [--kanald PATH] [--reps N] [--secs S] [--only kanald|kafka] [ROW]...: acknowledgements after a sync.
 
 Topics with flush.messages=1 on kanald and on Apache Kafka 4.4, in turns in one run: 1, 10, 100 and 1,000 partitions with a
-connection each and one request in flight on each, and 100 partitions in one request. Beside them the machine's floor: one
-write and one fdatasync of a file whose blocks exist, as large as what 100 partitions share. Records of 1 KiB. Machines
-differ and are shared: read ratios. Writes build/bench/durable.json. Asserts nothing. Needs java and mvn for Kafka and the
-load tool `rawbench`: $BENCH_TOOLS, by default ../shared/tools/bench beside the checkout.
+connection each and one request in flight on each, and 100 or 1,000 partitions in one request. A closed loop of 100
+connections on few cores measures throughput: its latency is that of its own queue. So such a row comes in a second form,
+"paced": an open loop over the same connections at 40 % of the rate that the broker gave just before, requests at even
+distances, each timed from when it was due.
+
+Beside each row the machine's floor, "one shared sync" (shared_sync.cpp): as many batches as the row has under way, of the
+very size that it writes, a write each into a file whose blocks exist, one fdatasync; on the same disk, before and after
+each broker's turn. A turn's p50 is held against the mean of the two p50s around it.
+
+Records of 1 KiB. Machines differ and are shared: read ratios. Writes build/bench/durable.json. Asserts nothing. Needs g++,
+java and mvn for Kafka and the load tool `rawbench`: $BENCH_TOOLS, by default ../shared/tools/bench beside the checkout.
 """
 import argparse
 import json
@@ -21,6 +28,7 @@ import time
 from figures import OUT, ROOT, Kafka, Kanald, show
 
 BATCH = 1024
+RECORD = BATCH - 72  # of value
 FILES = 8192
 ROWS = {  # name: partitions, connections, partitions in a request
     "1p-1c": (1, 1, 1),
@@ -33,90 +41,142 @@ ROWS = {  # name: partitions, connections, partitions in a request
 }
 
 
-def shared_sync(directory, size, count=300):
-    """Milliseconds of one write of `size` bytes and one fdatasync in a file that was written before: p50, p99."""
-    path = pathlib.Path(directory) / "floor"
-    room, took = 32 << 20, []
-    block = bytes((size + 4095) // 4096 * 4096)
-    file = os.open(path, os.O_RDWR | os.O_CREAT)
-    try:
-        for at in range(0, room, 1 << 20):
-            os.pwrite(file, bytes(1 << 20), at)
-        os.fsync(file)
-        for i in range(count):
-            begin = time.perf_counter()
-            os.pwrite(file, block, i * len(block) % (room - len(block)) // 4096 * 4096)
-            os.fdatasync(file)
-            took.append((time.perf_counter() - begin) * 1000)
-    finally:
-        os.close(file)
-        path.unlink()
-    took.sort()
-    return took[len(took) // 2], took[len(took) * 99 // 100]
+PACED = ("100p-100c", "1000p-1000c")
+PART = 0.4  # of the closed loop's rate that the paced form has
+SYNC_ROUNDS = {1: 400, 10: 400, 100: 300, 1000: 100}  # by batches
+
+
+def under_way(row):
+    """Batches that a sync can share at most."""
+    _, connections, together = ROWS[row]
+    return connections * together
+
+
+def shared_sync(batches):
+    """Milliseconds of one shared sync: (p50, p99)."""
+    command = [OUT / "shared_sync", OUT / "floor", str(batches), str(batch_bytes()), str(SYNC_ROUNDS[batches])]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    p50, p99 = map(float, done.stdout.split())
+    print(f"  floor   {batches:4d} batches, one sync: p50_ms={p50:.2f} p99_ms={p99:.2f}", flush=True)
+    return p50, p99
+
+
+def batch_bytes():
+    """What rawbench makes of RECORD: a header of 61 bytes, one record with its length before it."""
+    record = 1 + 1 + 1 + 1 + 2 + RECORD + 1
+    return 61 + 2 + record
+
+
+def build(source, *options):
+    program = OUT / source.stem
+    OUT.mkdir(parents=True, exist_ok=True)
+    if not program.exists() or program.stat().st_mtime < source.stat().st_mtime:
+        subprocess.run(["g++", "-O2", "-std=c++20", *options, "-o", program, source], check=True)
+    return program
 
 
 def build_tool(tools):
-    source, tool = tools / "rawbench.cpp", OUT / "rawbench"
+    source = tools / "rawbench.cpp"
     if not source.exists():
         sys.exit(f"no load tool in {tools}: set BENCH_TOOLS")
-    OUT.mkdir(parents=True, exist_ok=True)
-    if not tool.exists() or tool.stat().st_mtime < source.stat().st_mtime:
-        subprocess.run(["g++", "-O2", "-std=c++20", "-pthread", "-o", tool, source], check=True)
-    return tool
+    build(ROOT / "tests/bench/shared_sync.cpp", "-Wall", "-Wextra")
+    return build(source, "-pthread")
 
 
-def run_row(tool, broker, row, rep, seconds):
+def run_row(tool, broker, row, rep, seconds, rate=0.0):
+    """One turn; `rate`: requests a second of an open loop, else a closed one."""
     partitions, connections, together = ROWS[row]
     command = [str(tool), "produce", "--broker", broker.address, "--topic", f"durable-{row}-{rep}",
                "--partitions", str(partitions), "--conns", str(connections), "--parts-per-request", str(together),
-               "--batch", str(BATCH), "--record", str(BATCH - 72), "--acks", "-1", "--inflight", "1", "--secs", str(seconds),
+               "--batch", str(BATCH), "--record", str(RECORD), "--acks", "-1", "--inflight", "1", "--secs", str(seconds),
                "--warmup", str(seconds / 2), "--bytes", "100G", "--pid", str(broker.pid),
                "--topic-config", "flush.messages=1"]
+    if rate:
+        command += ["--rate", f"{rate * together * batch_bytes() / 1e6:.6f}"]
+    name = f"{row}{' paced' if rate else ''}"
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:
-        print(f"  {broker.kind:7s} {row:12s} FAILED: {done.stderr.strip()[:200]}", flush=True)
+        print(f"  {broker.kind:7s} {name:17s} FAILED: {done.stderr.strip()[:200]}", flush=True)
         return None
     result = json.loads(done.stdout)
+    if result["batch_bytes"] != batch_bytes():
+        sys.exit(f"a batch has {result['batch_bytes']} bytes, the floor {batch_bytes()}")
     result["acks_s"] = result["requests_s"] * together
-    print(f"  {broker.kind:7s} {row:12s} requests/s={result['requests_s']:.0f} acks/s={result['acks_s']:.0f} "
+    print(f"  {broker.kind:7s} {name:17s} requests/s={result['requests_s']:.0f} acks/s={result['acks_s']:.0f} "
           f"p50_ms={result['ack_p50_us'] / 1000:.2f} p99_ms={result['ack_p99_us'] / 1000:.2f} "
-          f"cpu_us={result['broker_cpu_us_per_request']:.0f} other_cores={result.get('other_cores', 0):.2f}", flush=True)
+          f"cpu_us={result['broker_cpu_us_per_request']:.0f} other_cores={result.get('other_cores', 0):.2f}"
+          f"{' OVERLOADED' if result.get('overloaded') else ''}", flush=True)
     return result
 
 
-def summary(results, floors):
-    def median(kind, row, key):
-        found = [turn[key] for turn in results.get((kind, row), []) if turn]
+def add_floor(result, *around):
+    """Notes the p50 of a shared sync around a turn, and the turn's own in it."""
+    if result:
+        result["floor_p50_ms"] = statistics.mean(p50 for p50, _ in around)
+        result["p50_floors"] = result["ack_p50_us"] / 1000 / result["floor_p50_ms"]
+
+
+def run_turns(tool, brokers, row, rep, seconds):
+    """{(kind, name): turn} of one row, in both forms if it has two, with the floor before and after each."""
+    found, before = {}, shared_sync(under_way(row))
+    for broker in brokers:
+        closed = found[broker.kind, row] = run_row(tool, broker, row, rep, seconds)
+        after = shared_sync(under_way(row))
+        add_floor(closed, before, after)
+        if row in PACED and closed:
+            before = after
+            paced = run_row(tool, broker, row, rep, seconds, PART * closed["requests_s"])
+            after = shared_sync(under_way(row))
+            add_floor(paced, before, after)
+            found[broker.kind, f"{row} paced"] = paced
+        before = after
+    return found
+
+
+class Summary:
+    """Medians over the turns of a row."""
+
+    def __init__(self, results):
+        self.results = results
+
+    def median(self, kind, row, key):
+        found = [turn[key] for turn in self.results.get((kind, row), []) if turn]
         return statistics.median(found) if found else None
 
-    def both(row, key, scale=1.0, digits=0):
-        texts = []
-        for kind in ("kanald", "kafka"):
-            value = median(kind, row, key)
-            texts.append("-" if value is None else f"{value / scale:.{digits}f}")
-        return " / ".join(texts)
+    def both(self, row, key, scale=1.0, digits=0):
+        values = [self.median(kind, row, key) for kind in ("kanald", "kafka")]
+        return " / ".join("-" if value is None else f"{value / scale:.{digits}f}" for value in values)
 
-    def ratio(row, key, inverse=False):
-        ours, theirs = median("kanald", row, key), median("kafka", row, key)
-        if not ours or not theirs:
-            return ""
-        return f"{theirs / ours if inverse else ours / theirs:.1f}x"
+    def ratio(self, row, key, inverse=False):
+        ours, theirs = self.median("kanald", row, key), self.median("kafka", row, key)
+        return f"{theirs / ours if inverse else ours / theirs:.1f}x" if ours and theirs else ""
 
-    floor = statistics.median(p50 for p50, _ in floors)
+    def show_latency(self, row, target=""):
+        show(f"{row}: p50, ms", self.both(row, "ack_p50_us", 1000, 2), self.ratio(row, "ack_p50_us", True) + target)
+        show(f"{row}: p99, ms", self.both(row, "ack_p99_us", 1000, 2), self.ratio(row, "ack_p99_us", True))
+        batches = under_way(row.split()[0])
+        show(f"{row}: one shared sync of {batches}, p50, ms", self.both(row, "floor_p50_ms", 1, 2))
+
+    def show_row(self, row):
+        targets = {"100p-100c": ", owed >= 8x", "1p-1c": ", target 1.3x"}
+        show(f"{row}: acks/s", self.both(row, "acks_s"), self.ratio(row, "acks_s") + targets.get(row, ""))
+        self.show_latency(row, ", owed >= 20x" if row == "100p-1req" else "")
+        show(f"{row}: p50 in shared syncs", self.both(row, "p50_floors", 1, 2),
+             "kanald owed <= 2" + (", or paced:" if row in PACED else ""))
+        if row not in PACED:
+            return
+        paced = f"{row} paced"
+        show(f"{paced}: acks/s, {PART:.0%} of its own each", self.both(paced, "acks_s"))
+        self.show_latency(paced)
+        show(f"{paced}: p50 in shared syncs", self.both(paced, "p50_floors", 1, 2), "kanald owed <= 2")
+
+
+def summary(results, rows):
+    shown = Summary(results)
     print("\nmedians, kanald / Kafka:")
-    show("one shared sync of 100 KiB, p50", f"{floor:.2f} ms")
-    targets = {"100p-100c": ", target 8x", "1p-1c": ", target 1.3x"}
-    for row in ROWS:
-        if median("kanald", row, "acks_s") is None and median("kafka", row, "acks_s") is None:
-            continue
-        show(f"{row}: acks/s", both(row, "acks_s"), ratio(row, "acks_s") + targets.get(row, ""))
-        target = ", target 20x" if row == "100p-1req" else ""
-        show(f"{row}: p50, ms", both(row, "ack_p50_us", 1000, 2), ratio(row, "ack_p50_us", True) + target)
-        show(f"{row}: p99, ms", both(row, "ack_p99_us", 1000, 2), ratio(row, "ack_p99_us", True))
-        ours = median("kanald", row, "ack_p50_us")
-        if ours is not None:
-            show(f"{row}: p50 in shared syncs", f"{ours / 1000 / floor:.1f}",
-                 "target 2" if row in ("100p-100c", "100p-1req") else "")
+    for row in rows:
+        if any(any(results.get((kind, row), [])) for kind in ("kanald", "kafka")):
+            shown.show_row(row)
 
 
 def main():
@@ -142,23 +202,21 @@ def main():
     if options.only != "kanald":
         subprocess.run(["sh", str(ROOT / "tests/e2e/kafka_tools/fetch.sh")], check=True)
         brokers.append(Kafka(ROOT / "build/kafka-tools/libs", OUT / "durable-kafka"))
-    results, floors = {}, []
+    results, rows = {}, [row for row in ROWS if row in (options.rows or ROWS)]
     try:
         for broker in brokers:
             broker.start()
         for rep in range(options.reps):
-            floors.append(shared_sync(OUT, 100 * (BATCH + 80)))
-            print(f"  floor   one shared sync: p50_ms={floors[-1][0]:.2f} p99_ms={floors[-1][1]:.2f}", flush=True)
-            for row in options.rows or ROWS:
-                for broker in brokers:
-                    results.setdefault((broker.kind, row), []).append(run_row(tool, broker, row, rep, options.secs))
+            for row in rows:
+                for name, turn in run_turns(tool, brokers, row, rep, options.secs).items():
+                    results.setdefault(name, []).append(turn)
     finally:
         for broker in brokers:
             if broker.process is not None and broker.process.poll() is None:
                 broker.end()
-    summary(results, floors)
+    summary(results, rows)
     lines = [{"broker": kind, "row": row, "turns": turns} for (kind, row), turns in results.items()]
-    (OUT / "durable.json").write_text(json.dumps({"floors_ms": floors, "rows": lines}, indent=1) + "\n")
+    (OUT / "durable.json").write_text(json.dumps({"rows": lines}, indent=1) + "\n")
 
 
 if __name__ == "__main__":
