@@ -118,7 +118,7 @@ std::string step(History& history, int steps) {
   const int what = history.below(100);
   if (what < 45) return history.data(true), "transactional";
   if (what < 55) return history.data(false), "plain";
-  if (what < 85) return history.finish_one(), "end";
+  if (what < 75) return history.finish_one(), "end";
   if (what < 90) {
     const Bounds bounds = history.partition->log().bounds();
     const auto high = history.partition->watermarks().high_watermark.value();

@@ -98,6 +98,18 @@ TEST_F(TransactionsTest, AMarkerThatIsNotCommittedLeavesTheOffsetWhereItWas) {
   EXPECT_EQ(stable(), 2);
 }
 
+TEST_F(TransactionsTest, AMarkerIsSeenOnceTheHighWatermarkHasPassedItNotWhenItIsThere) {
+  world.options.ack_after_sync = true;
+  partition->configure(world.options);
+  ASSERT_EQ(write({}), ErrorCode::NONE);
+  ASSERT_EQ(finish({}), ErrorCode::NONE);
+  partition->commit(Sequence(2));
+  EXPECT_EQ(high(), 1);
+  EXPECT_EQ(stable(), 0);
+  partition->commit(Sequence(3));
+  EXPECT_EQ(stable(), 2);
+}
+
 TEST_F(TransactionsTest, ABatchOutsideOfItsProducersOpenTransactionIsRefused) {
   ASSERT_EQ(write({}), ErrorCode::NONE);
   EXPECT_EQ(write({.sequence = 1, .transactional = false}), ErrorCode::INVALID_TXN_STATE);
