@@ -76,7 +76,11 @@ void Partition::note(State& state, const log::AppendResult& appended, const Writ
 
 void Partition::tell(State& state, const log::AppendResult& appended, std::uint64_t bytes,
                      Woken& woken) {
-  if (appended.committed) state.watches.on_bytes(bytes, woken);
+  if (!appended.committed || state.watches.empty()) return;
+  state.watches.on_bytes(bytes, woken);
+  if (!state.watches.any_stable()) return;
+  state.watches.on_stable({appended.base_offset, bytes, state.log->watermarks().last_stable},
+                          woken);
 }
 
 void Partition::note_unsynced(State& state, std::int64_t records, AppendNews& news) {
@@ -101,11 +105,16 @@ log::Maybe<ReadOutcome> Partition::read(Offset from, const log::FetchLimits& lim
     if (state.log == nullptr || state.deleted) return failed<ReadOutcome>(unusable(state));
     auto records = state.log->read(from, limits, out);
     if (!records) return std::unexpected(std::move(records.error()));
+    ReadOutcome outcome{*records, state.log->watermarks(), {}};
+    if (limits.read_committed && records->bytes > 0)
+      state.log->aborted(from, records->next, outcome.aborted);
     if (wait != nullptr) {
       wait->found(records->bytes);
-      state.watches.add(wait->node(shared_from_this()));
+      WatchNode& node = wait->node(shared_from_this());
+      if (limits.read_committed) node.stable = outcome.watermarks.last_stable;
+      state.watches.add(node);
     }
-    return ReadOutcome{*records, state.log->watermarks(), {}};
+    return outcome;
   });
 }
 
@@ -131,7 +140,7 @@ void Partition::commit(Sequence committed_end) {
   std::vector<std::shared_ptr<FetchWait>> woken;
   state_.with([&](State& state) {
     if (state.log == nullptr || !state.log->commit(committed_end)) return;
-    state.watches.wake_all(woken);
+    if (!state.watches.empty()) state.watches.on_commit(state.log->watermarks().last_stable, woken);
   });
   FetchWait::wake(woken);
 }

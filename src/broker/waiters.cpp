@@ -2,6 +2,8 @@
 
 #include "kanal/broker/partition.hpp"
 
+#include <utility>
+
 namespace kanal::broker {
 
 void WatchList::add(WatchNode& node) noexcept {
@@ -9,6 +11,7 @@ void WatchList::add(WatchNode& node) noexcept {
   node.next = first_;
   if (first_ != nullptr) first_->previous = &node;
   first_ = &node;
+  stable_ += node.stable != kNoOffset ? 1 : 0;
 }
 
 void WatchList::remove(WatchNode& node) noexcept {
@@ -20,16 +23,33 @@ void WatchList::remove(WatchNode& node) noexcept {
     return;  // never linked
   if (node.next != nullptr) node.next->previous = node.previous;
   node.previous = node.next = nullptr;
+  stable_ -= node.stable != kNoOffset ? 1 : 0;
 }
 
-void WatchList::on_bytes(std::uint64_t bytes, std::vector<std::shared_ptr<FetchWait>>& woken) {
+void WatchList::on_bytes(std::uint64_t bytes, Woken& woken) {
   for (WatchNode* node = first_; node != nullptr; node = node->next) {
-    if (node->wait->take_bytes(static_cast<std::int64_t>(bytes)))
+    if (node->stable == kNoOffset && node->wait->take_bytes(static_cast<std::int64_t>(bytes)))
       woken.push_back(node->wait->shared_from_this());
   }
 }
 
-void WatchList::wake_all(std::vector<std::shared_ptr<FetchWait>>& woken) {
+void WatchList::on_stable(const Stable& news, Woken& woken) {
+  for (WatchNode* node = first_; node != nullptr; node = node->next) {
+    if (node->stable == kNoOffset || news.last_stable <= node->stable) continue;
+    const bool known = std::exchange(node->stable, news.last_stable) == news.base;
+    if (known ? node->wait->take_bytes(static_cast<std::int64_t>(news.bytes)) : node->wait->take())
+      woken.push_back(node->wait->shared_from_this());
+  }
+}
+
+void WatchList::on_commit(Offset last_stable, Woken& woken) {
+  for (WatchNode* node = first_; node != nullptr; node = node->next) {
+    if (node->stable != kNoOffset && last_stable <= node->stable) continue;
+    if (node->wait->take()) woken.push_back(node->wait->shared_from_this());
+  }
+}
+
+void WatchList::wake_all(Woken& woken) {
   for (WatchNode* node = first_; node != nullptr; node = node->next) {
     if (node->wait->take()) woken.push_back(node->wait->shared_from_this());
   }

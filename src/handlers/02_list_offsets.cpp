@@ -7,7 +7,7 @@
 //   timestamp, -4 earliest kept locally (= earliest here), -5 and -6 ask about remote storage:
 //   offset -1, no error.
 // - By time: the first record at or after it, in offset order, also where timestamps are out of
-// order.
+// order; markers count. -1 if that one, or the one of -3, cannot be fetched (yet).
 // - The leader epoch of an answer is that of the record it names.
 // - A partition named twice is answered once, with INVALID_REQUEST; a special time that this
 // version does not know with
@@ -42,9 +42,9 @@ bool knows(std::int64_t timestamp, std::int16_t version) {
   return timestamp == kEarliestPendingUpload && version >= 11;
 }
 
-void fill_special(Answer& answer, std::int64_t timestamp, const Marks& seen, bool read_committed) {
+void fill_special(Answer& answer, std::int64_t timestamp, const Marks& seen) {
   if (timestamp == kLatest) {
-    answer.offset = read_committed ? seen.marks.last_stable : seen.marks.high_watermark;
+    answer.offset = seen.end;
     answer.leader_epoch = seen.current;
   } else if (timestamp == kEarliest || timestamp == kEarliestLocal) {
     answer.offset = seen.marks.log_start;
@@ -52,15 +52,22 @@ void fill_special(Answer& answer, std::int64_t timestamp, const Marks& seen, boo
   }
 }
 
-Result<Marks> marks_of(broker::Partition& partition) {
-  return partition.with_log([](log::Partition& log) {
+Result<Marks> marks_of(broker::Partition& partition, bool read_committed) {
+  return partition.with_log([&](log::Partition& log) {
     const log::Watermarks marks = log.watermarks();
-    return Marks{marks, log.leader_epoch(), log.epoch_at(marks.log_start)};
+    const Offset end = read_committed ? marks.last_stable : marks.high_watermark;
+    return Marks{marks, log.leader_epoch(), log.epoch_at(marks.log_start), end};
   });
 }
 
-Task<void> fill_by_time(Context& context, broker::Partition& partition, const Asked& asked,
+struct Question {
+  const Asked& asked;
+  bool read_committed;
+};
+
+Task<void> fill_by_time(Context& context, broker::Partition& partition, Question question,
                         Marks seen, Answer& answer) {
+  const Asked& asked = question.asked;
   Result<std::optional<records::TimedOffset>> found;
   for (;;) {
     if (asked.timestamp.value() == kMaxTimestamp)
@@ -69,7 +76,7 @@ Task<void> fill_by_time(Context& context, broker::Partition& partition, const As
       found = co_await find_record(context, partition, asked.timestamp, seen);
     if (found || found.error().code != ErrorCode::OFFSET_OUT_OF_RANGE) break;
     // A trim came between finding and reading: what is left is looked through.
-    const auto left = marks_of(partition);
+    const auto left = marks_of(partition, question.read_committed);
     if (!left || left->marks.log_start == seen.marks.log_start) break;
     seen = *left;
   }
@@ -77,7 +84,7 @@ Task<void> fill_by_time(Context& context, broker::Partition& partition, const As
     answer.error_code = found.error().code;
     co_return;
   }
-  if (!*found || (*found)->offset >= seen.marks.high_watermark) co_return;  // nothing there: -1, -1
+  if (!*found || (*found)->offset >= seen.end) co_return;  // nothing there: -1, -1
   answer.timestamp = (*found)->timestamp;
   answer.offset = (*found)->offset;
   const auto epoch =
@@ -85,8 +92,8 @@ Task<void> fill_by_time(Context& context, broker::Partition& partition, const As
   if (epoch) answer.leader_epoch = *epoch;
 }
 
-Task<void> answer_one(Context& context, broker::TopicPtr topic, const Asked& asked,
-                      bool read_committed, Answer& answer) {
+Task<void> answer_one(Context& context, broker::TopicPtr topic, Question question, Answer& answer) {
+  const Asked& asked = question.asked;
   const Found found = find_partition(std::move(topic), asked.partition_index,
                                      ErrorCode::UNKNOWN_TOPIC_OR_PARTITION);
   answer.error_code = found.error;
@@ -95,16 +102,16 @@ Task<void> answer_one(Context& context, broker::TopicPtr topic, const Asked& ask
     answer.error_code = epoch.error().code;
     co_return;
   }
-  const auto seen = marks_of(*found.partition);
+  const auto seen = marks_of(*found.partition, question.read_committed);
   if (!seen) {
     answer.error_code = seen.error().code;
     co_return;
   }
   const std::int64_t timestamp = asked.timestamp.value();
   if (timestamp >= 0 || timestamp == kMaxTimestamp)
-    co_await fill_by_time(context, *found.partition, asked, *seen, answer);
+    co_await fill_by_time(context, *found.partition, question, *seen, answer);
   else
-    fill_special(answer, timestamp, *seen, read_committed);
+    fill_special(answer, timestamp, *seen);
 }
 
 }  // namespace
@@ -131,9 +138,10 @@ Task<Response> handle(Context& context, Request request) {
         answer.error_code = ErrorCode::UNSUPPORTED_VERSION;
       else if (!isolation_known)
         answer.error_code = ErrorCode::UNKNOWN_SERVER_ERROR;  // as Kafka
-      else
-        co_await answer_one(context, topics->find(topic.name), asked, request.isolation_level == 1,
-                            answer);
+      else {
+        const Question question{asked, request.isolation_level == 1};
+        co_await answer_one(context, topics->find(topic.name), question, answer);
+      }
       named = named > 1 ? 0 : named;
     }
     if (answered.partitions.empty()) response.topics.pop_back();

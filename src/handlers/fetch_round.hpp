@@ -86,6 +86,8 @@ class FetchRound {  // one round over the plan; may stop at cold bytes and go on
       return refuse(answer, ErrorCode::UNKNOWN_SERVER_ERROR), std::nullopt;
     }
     fill(answer, marks);
+    for (const log::AbortedTransaction& aborted : outcome->aborted)
+      answer.aborted_transactions->push_back({aborted.producer, aborted.first});
     answer.records.bytes = outcome->records.bytes;
     answer.records.first_slice = static_cast<std::uint32_t>(first_slice);
     answer.records.slice_count = static_cast<std::uint32_t>(context_.slices.size() - first_slice);

@@ -71,7 +71,7 @@ Task<Result<std::optional<records::TimedOffset>>> find_record(Context& context,
   if (!position) co_return std::unexpected(position.error());
   if (!*position) co_return std::optional<records::TimedOffset>();
   Offset next = std::max(to_offset((*position)->sequence), seen.marks.log_start);
-  while (next < seen.marks.high_watermark) {
+  while (next < seen.end) {
     auto bytes = co_await read_batch(context, partition, next);
     if (!bytes) co_return std::unexpected(bytes.error());
     const auto header = records::parse_header(*bytes);

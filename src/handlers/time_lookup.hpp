@@ -14,6 +14,7 @@ namespace kanal::handlers {
 struct Marks {
   log::Watermarks marks;
   LeaderEpoch current, at_start;
+  Offset end;  // of what may be told: the high watermark, or for read committed what is stable
 };
 
 /// The first record with a timestamp of at least `timestamp`, at or after the log start; nothing if

@@ -125,7 +125,7 @@ class Partition : public std::enable_shared_from_this<Partition> {
     std::uint64_t bytes;
     std::int64_t records;
   };
-  using Woken = std::vector<std::shared_ptr<FetchWait>>;
+  using Woken = WatchList::Woken;
   static void note(State& state, const log::AppendResult& appended, const Written& written,
                    AppendNews& news);
   static void note_unsynced(State& state, std::int64_t records, AppendNews& news);

@@ -1,9 +1,11 @@
 // Long polls: who waits for how many bytes on which partitions (FetchWait), without polling. A
 // FetchWait is made by a request, registers a node with each partition it watches (under that
 // partition's lock), and is woken once, by the append that completes its bytes, by an error, or by
-// a commit. Waking is posted to the waiting I/O thread.
+// a commit. Who reads committed is told of what the last stable offset passes, not of what stays
+// above it. Waking is posted to the waiting I/O thread.
 #pragma once
 
+#include "kanal/base/ids.hpp"
 #include "kanal/broker/io_thread.hpp"
 
 #include <atomic>
@@ -22,6 +24,7 @@ struct WatchNode {  // in its partition's list, under that partition's lock
   Partition* partition = nullptr;
   WatchNode* previous = nullptr;
   WatchNode* next = nullptr;
+  Offset stable = kNoOffset;  // of who reads committed: the last stable offset it has seen
 };
 
 class WatchList {
@@ -29,12 +32,26 @@ class WatchList {
   void add(WatchNode& node) noexcept;
   void remove(WatchNode& node) noexcept;
   [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
-  /// `bytes` more are readable: adds to `woken` each wait that has enough now.
-  void on_bytes(std::uint64_t bytes, std::vector<std::shared_ptr<FetchWait>>& woken);
-  void wake_all(std::vector<std::shared_ptr<FetchWait>>& woken);
+  using Woken = std::vector<std::shared_ptr<FetchWait>>;
+  /// `bytes` more are readable: adds to `woken` each wait that has enough now. Not for those who
+  /// read committed.
+  void on_bytes(std::uint64_t bytes, Woken& woken);
+  /// Whether anybody reads committed, and so has to be told of these two.
+  [[nodiscard]] bool any_stable() const noexcept { return stable_ > 0; }
+  struct Stable {
+    Offset base;              // of what was appended last, all that there is of it …
+    std::uint64_t bytes = 0;  // … has so many
+    Offset last_stable;
+  };
+  /// What else came to be stable has bytes that are not known: who waits for it reads again.
+  void on_stable(const Stable& news, Woken& woken);
+  /// Everybody who waits for a commit or reads it.
+  void on_commit(Offset last_stable, Woken& woken);
+  void wake_all(Woken& woken);
 
  private:
   WatchNode* first_ = nullptr;
+  std::size_t stable_ = 0;
 };
 
 class FetchWait : public std::enable_shared_from_this<FetchWait> {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "kanal/broker/broker.hpp"
+#include "unit/log/transactional.hpp"
 #include "unit/log/world.hpp"
 
 namespace kanal::broker {
@@ -28,6 +29,26 @@ struct PartitionTest : testing::Test {
     auto appended = partition.append(batch, Timestamp(1000), news);
     dirty = news.became_dirty;
     return appended;
+  }
+  Result<log::AppendResult> append(Partition& partition, const log::test::TxnBatch& spec) {
+    Buffer bytes = log::test::encode(spec);
+    records::CheckedBatch batch;
+    batch.bytes = bytes;
+    batch.header = records::parse_header(bytes).value();
+    AppendNews news;
+    return partition.append(batch, Timestamp(1000), news);
+  }
+  Result<log::AppendResult> finish(Partition& partition, const log::test::End& end) {
+    AppendNews news;
+    return partition.append_marker(marker_of(end), Timestamp(1000), news);
+  }
+  /// The same of what is stable.
+  std::shared_ptr<FetchWait> park_committed(Partition& partition, std::int64_t bytes) {
+    auto wait = std::make_shared<FetchWait>(io, bytes);
+    std::vector<log::Slice> none;
+    const auto end = partition.with_log([](log::Partition& log) { return log.watermarks(); });
+    EXPECT_TRUE(partition.read(end->last_stable, {1 << 20, true, true}, none, wait.get()));
+    return wait;
   }
   /// A fetch at the end that wants `bytes`, parked.
   std::shared_ptr<FetchWait> park(Partition& partition, std::int64_t bytes) {
@@ -56,6 +77,45 @@ TEST_F(PartitionTest, AnAppendWakesAFetchOnceItsBytesAreThere) {
   EXPECT_FALSE(woken(*two)) << "it wants more than one batch";
   ASSERT_TRUE(append(*partition));
   EXPECT_TRUE(woken(*two));
+}
+
+TEST_F(PartitionTest, WhoReadsCommittedIsWokenWhenTheLastStableOffsetMovesNotByWhatIsAboveIt) {
+  const auto partition = open();
+  const auto stable = park_committed(*partition, 1);
+  ASSERT_TRUE(append(*partition, log::test::TxnBatch{.producer = 1}));
+  ASSERT_TRUE(append(*partition));
+  ASSERT_TRUE(append(*partition, log::test::TxnBatch{.producer = 2}));
+  EXPECT_FALSE(woken(*stable));
+  ASSERT_TRUE(finish(*partition, {.producer = 2, .commit = true}));
+  EXPECT_FALSE(woken(*stable)) << "the first one is open yet";
+  ASSERT_TRUE(finish(*partition, {.producer = 1, .commit = false}));
+  EXPECT_TRUE(woken(*stable));
+}
+
+TEST_F(PartitionTest, WithoutTransactionsWhoReadsCommittedWaitsForItsBytesLikeOthers) {
+  const auto partition = open();
+  const auto size = static_cast<std::int64_t>(log::test::make_batch({}).size());
+  const auto one = park_committed(*partition, 1);
+  const auto two = park_committed(*partition, size + 1);
+  ASSERT_TRUE(append(*partition));
+  EXPECT_TRUE(woken(*one));
+  EXPECT_FALSE(woken(*two));
+  ASSERT_TRUE(append(*partition));
+  EXPECT_TRUE(woken(*two));
+}
+
+TEST_F(PartitionTest, AReadOfWhatIsCommittedSaysWhatOfItWasAborted) {
+  const auto partition = open();
+  ASSERT_TRUE(append(*partition, log::test::TxnBatch{.producer = 1}));
+  ASSERT_TRUE(finish(*partition, {.producer = 1, .commit = false}));
+  std::vector<log::Slice> slices;
+  const auto committed = partition->read(Offset(0), {1 << 20, true, true}, slices, nullptr);
+  ASSERT_TRUE(committed);
+  ASSERT_EQ(committed->aborted.size(), 1U);
+  EXPECT_EQ(committed->aborted[0].producer, ProducerId(1));
+  const auto all = partition->read(Offset(0), {1 << 20, true, false}, slices, nullptr);
+  ASSERT_TRUE(all);
+  EXPECT_TRUE(all->aborted.empty());
 }
 
 TEST_F(PartitionTest, AFetchThatLeftIsNotWoken) {
@@ -126,6 +186,18 @@ TEST_F(SyncedPartitionTest, StagedRecordsAreSeenByNobodyUntilTheSync) {
   partition->commit(*end);
   EXPECT_TRUE(woken(*reader));
   EXPECT_EQ(Broker::outcome({partition, appended->last}), ErrorCode::NONE);
+}
+
+TEST_F(SyncedPartitionTest, WhoReadsCommittedIsWokenByTheSyncThatMovesTheLastStableOffset) {
+  const auto partition = open();
+  const auto stable = park_committed(*partition, 1);
+  ASSERT_TRUE(append(*partition, log::test::TxnBatch{}));
+  partition->commit(*partition->sync());
+  EXPECT_FALSE(woken(*stable));
+  ASSERT_TRUE(finish(*partition, {.commit = true}));
+  EXPECT_FALSE(woken(*stable));
+  partition->commit(*partition->sync());
+  EXPECT_TRUE(woken(*stable));
 }
 
 TEST_F(SyncedPartitionTest, ADuplicateWaitsForItsOriginal) {
