@@ -9,32 +9,12 @@
 #include "authorize.hpp"
 #include "kanal/broker/broker.hpp"
 #include "kanal/wire/messages/produce.hpp"
+#include "produce_answers.hpp"
 #include "produce_rules.hpp"
+#include "produce_transaction.hpp"
 #include "topic_lookup.hpp"
 
 namespace kanal::handlers {
-
-using ProduceAnswer = wire::ProduceResponse::Topic::Partition;
-
-inline void refuse(ProduceAnswer& answer, ErrorCode code, std::string message = {}) {
-  answer.error_code = code;
-  answer.base_offset = kNoOffset;
-  if (!message.empty()) answer.error_message = std::move(message);
-}
-
-inline void refuse(ProduceAnswer& answer, records::Rejection& rejection) {
-  refuse(answer, rejection.code, std::move(rejection.message));
-  for (records::RecordError& error : rejection.record_errors) {
-    auto& entry = answer.record_errors.emplace_back();
-    entry.batch_index = error.batch_index;
-    entry.batch_index_error_message = std::move(error.message);
-  }
-}
-
-struct PendingAnswer {  // an answer that waits for its records' commit; answers stay where they are
-  ProduceAnswer* answer;
-  broker::Ticket ticket;
-};
 
 /// A compressed batch that inflates past this continues on a helper thread, so that it delays its
 /// own connection only.
@@ -47,18 +27,14 @@ class ProduceBatches {
       : context_(context),
         request_(request),
         by_id_(context.api_version >= 13),
-        topics_(context.broker.topics()) {}
+        topics_(context.broker.topics()),
+        transaction_(context, request) {}
 
   void run() {
     broker::Broker::Together together(context_.broker);
     const Means means{together, context_.io.scratch(), kInflateBudget};
     response_.responses.reserve(request_.topic_data.size());
-    ErrorCode refuse_all = ErrorCode::NONE;
-    if (!request_.transactional_id && has_transactional_batch()) {
-      refuse_all = ErrorCode::TRANSACTIONAL_ID_AUTHORIZATION_FAILED;
-    } else if (request_.acks < -1 || request_.acks > 1) {
-      refuse_all = ErrorCode::INVALID_REQUIRED_ACKS;
-    }
+    const Error refuse_all = transaction_.begin(*topics_);
     for (const wire::ProduceRequest::Topic& topic : request_.topic_data) {
       if (topic.partition_data.empty()) continue;
       auto& answered = response_.responses.emplace_back();
@@ -70,13 +46,14 @@ class ProduceBatches {
         if (is_overridden(topic, partition)) continue;
         ProduceAnswer& answer = answered.partition_responses.emplace_back();
         answer.index = partition.index;
-        if (refuse_all != ErrorCode::NONE)
-          refuse(answer, refuse_all);
+        if (refuse_all.code != ErrorCode::NONE)
+          refuse(answer, refuse_all.code, refuse_all.detail);
         else
-          append(means, found, topic, partition, answer);
+          handle(means, found, topic, partition, answer);
         failed_ |= answer.error_code != ErrorCode::NONE;
       }
     }
+    write_transaction(means);
   }
 
   /// Batches too large to be inflated on an I/O thread; finish_large() checks and appends them, on
@@ -92,6 +69,7 @@ class ProduceBatches {
       failed_ |= answer.error_code != ErrorCode::NONE;
     }
     large_.clear();
+    write_transaction(means);
   }
 
   [[nodiscard]] wire::ProduceResponse& response() noexcept { return response_; }
@@ -115,18 +93,7 @@ class ProduceBatches {
     return false;
   }
 
-  bool has_transactional_batch() const {
-    for (const auto& topic : request_.topic_data) {
-      for (const auto& partition : topic.partition_data) {
-        if (!partition.records) continue;
-        const auto header = records::parse_header(*partition.records);
-        if (header && header->magic == 2 && header->is_transactional()) return true;
-      }
-    }
-    return false;
-  }
-
-  void append(const Means& means, const broker::TopicPtr& topic,
+  void handle(const Means& means, const broker::TopicPtr& topic,
               const wire::ProduceRequest::Topic& named,
               const wire::ProduceRequest::Topic::Partition& partition, ProduceAnswer& answer) {
     if (!authorize(context_, Operation::kWrite, ResourceType::kTopic, named.name)) {
@@ -151,15 +118,34 @@ class ProduceBatches {
       large_.push_back({response_.responses.size() - 1, index_of(answer), &asked, found});
       return;
     }
+    const bool reached = checked || !checked.error().before_append;
+    if (reached && transaction_.takes(asked))
+      return transaction_.add({found, &answer, std::move(checked)});
+    append(means, found, checked, answer);
+  }
+
+  void write_transaction(const Means& means) {
+    transaction_.write([&](ProduceTransaction::Batch& batch, ErrorCode error) {
+      if (error != ErrorCode::NONE)
+        refuse(*batch.answer, error, ProduceTransaction::message(error));
+      else
+        append(means, batch.found, batch.checked, *batch.answer);
+      failed_ |= batch.answer->error_code != ErrorCode::NONE;
+    });
+  }
+
+  using Checked = std::expected<records::CheckedBatch, records::Rejection>;
+  void append(const Means& means, const Found& found, Checked& checked, ProduceAnswer& answer) {
+    if (!checked && checked.error().before_append) return refuse(answer, checked.error());
+    if (request_.acks < -1 || request_.acks > 1)
+      return refuse(answer, ErrorCode::INVALID_REQUIRED_ACKS);
     if (!checked) {
-      if (!checked.error().before_append)
-        tell_log_start(*found.partition, checked.error().code, answer);
+      tell_log_start(*found.partition, checked.error().code, answer);
       return refuse(answer, checked.error());
     }
-    if (checked->header.is_transactional()) {  // no transactional id is known here
+    if (checked->header.is_transactional() && !checked->header.has_producer_id())
       return refuse(answer, ErrorCode::INVALID_PRODUCER_ID_MAPPING);
-    }
-    auto appended = means.together.append(found.partition, *checked);
+    auto appended = means.together.append(found.partition, *checked, transaction_.terms());
     if (!appended) {
       tell_log_start(*found.partition, appended.error().code, answer);
       return refuse(answer, appended.error().code, std::move(appended.error().detail));
@@ -178,18 +164,6 @@ class ProduceBatches {
                                     response_.responses.back().partition_responses.data());
   }
 
-  // Kafka tells the log start beside an error, but for those that say nothing about the log.
-  static void tell_log_start(broker::Partition& partition, ErrorCode code, ProduceAnswer& answer) {
-    if (code == ErrorCode::CORRUPT_MESSAGE || code == ErrorCode::MESSAGE_TOO_LARGE ||
-        code == ErrorCode::UNKNOWN_TOPIC_OR_PARTITION ||
-        code == ErrorCode::NOT_LEADER_OR_FOLLOWER || code == ErrorCode::KAFKA_STORAGE_ERROR) {
-      return;
-    }
-    const auto start =
-        partition.with_log([](log::Partition& log) { return log.watermarks().log_start; });
-    if (start) answer.log_start_offset = *start;
-  }
-
   broker::Context& context_;
   const wire::ProduceRequest& request_;
   const bool by_id_;
@@ -201,6 +175,7 @@ class ProduceBatches {
     Found found;
   };
   std::vector<Large> large_;
+  ProduceTransaction transaction_;
   std::vector<PendingAnswer> pending_;
   bool failed_ = false;
 };
