@@ -24,6 +24,7 @@ from dump_log import dump_log_problems  # noqa: E402
 from expectations import Expectations  # noqa: E402
 import group_steps  # noqa: E402
 import groups_common  # noqa: E402
+import transaction_steps  # noqa: E402
 
 BUILT = REPOSITORY / "build/kafka-tools"
 TOOL_DEADLINE_S = 120
@@ -113,6 +114,7 @@ class KafkaTools:
         self.perf_test()
         self.cluster()
         self.delete_topics()
+        transaction_steps.run(self)
         group_steps.run(self)
 
     def tool(self, name, *arguments, stdin=b""):
