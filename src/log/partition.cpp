@@ -364,13 +364,13 @@ Result<void> Partition::trim(Offset new_start) {
 Expired Partition::expired(const RetentionRules& rules, Timestamp now) const {
   std::vector<SegmentFacts> segments;
   state_->log->segments(segments);
-  return log::expired(segments, rules, now, state_->high_watermark);
+  return log::expired(segments, rules, now, to_sequence(state_->last_stable()));
 }
 
 LogFacts Partition::facts() const {
   LogFacts facts;
   state_->log->segments(facts.segments);
-  facts.committed_end = state_->high_watermark;
+  facts.kept_from = to_sequence(state_->last_stable());
   return facts;
 }
 

@@ -9,10 +9,10 @@
 namespace kanal::log {
 namespace {
 
-/// Segments that are committed and hold something.
-std::size_t removable(std::span<const SegmentFacts> segments, Sequence committed_end) {
+/// Segments that may go and hold something.
+std::size_t removable(std::span<const SegmentFacts> segments, Sequence kept_from) {
   const auto stays = std::ranges::find_if(segments, [&](const SegmentFacts& segment) {
-    return segment.end > committed_end || segment.bytes == 0;
+    return segment.end > kept_from || segment.bytes == 0;
   });
   return static_cast<std::size_t>(stays - segments.begin());
 }
@@ -72,7 +72,7 @@ class Reducer {
   void offer(Topic& topic, std::size_t at) const {
     const LogFacts& log = logs_[at];
     const std::size_t count = counts_[at];
-    if (count + 1 >= log.segments.size() || log.segments[count].end > log.committed_end) return;
+    if (count + 1 >= log.segments.size() || log.segments[count].end > log.kept_from) return;
     topic.oldest.emplace(log.segments[count].newest, at);
   }
 
@@ -84,9 +84,9 @@ class Reducer {
 }  // namespace
 
 Expired expired(std::span<const SegmentFacts> segments, const RetentionRules& rules, Timestamp now,
-                Sequence committed_end) {
+                Sequence kept_from) {
   Expired result;
-  const std::size_t most = removable(segments, committed_end);
+  const std::size_t most = removable(segments, kept_from);
   result.count = result.by_size = count_by_size(segments, most, rules.bytes);
   if (rules.ms >= 0) {
     while (result.count < most && now - segments[result.count].newest > rules.ms) ++result.count;

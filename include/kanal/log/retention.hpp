@@ -27,15 +27,16 @@ struct Expired {
 };
 
 /// `segments` from the oldest to the one being written, which may go too. Nothing at or beyond
-/// `committed_end` goes.
+/// `kept_from` goes: what is not committed, and what is of an open transaction (Kafka removes that
+/// too; a reader of committed records would never see it).
 [[nodiscard]] Expired expired(std::span<const SegmentFacts> segments, const RetentionRules& rules,
-                              Timestamp now, Sequence committed_end);
+                              Timestamp now, Sequence kept_from);
 
 /// One log among all.
 struct LogFacts {
   std::size_t topic = 0;  // any number; the logs of a topic share it
   std::vector<SegmentFacts> segments;
-  Sequence committed_end{1};
+  Sequence kept_from{1};
 };
 
 /// How many of each log's oldest segments have to go so that all of `logs` have at most `limit`

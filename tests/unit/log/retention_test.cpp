@@ -100,7 +100,7 @@ TEST(Retention, AnEmptyActiveSegmentStays) {
 
 LogFacts log_of(std::size_t topic, std::initializer_list<std::int64_t> newest) {
   LogFacts log{topic, segments(newest), Sequence(1)};
-  if (!log.segments.empty()) log.committed_end = log.segments.back().end;
+  if (!log.segments.empty()) log.kept_from = log.segments.back().end;
   return log;
 }
 
@@ -119,7 +119,7 @@ TEST(RetentionOfAll, TakesTheOldestOfTheFullestTopicUntilAllFit) {
 TEST(RetentionOfAll, LeavesWhatIsWrittenToAndWhatIsNotCommitted) {
   std::vector<LogFacts> logs = {log_of(0, {1, 2, 3}), log_of(1, {1, 2, 3}), log_of(2, {1}),
                                 log_of(3, {})};
-  logs[1].committed_end = Sequence(15);
+  logs[1].kept_from = Sequence(15);
   EXPECT_EQ(over_limit(logs, 0), (std::vector<std::size_t>{2, 1, 0, 0}));
 }
 

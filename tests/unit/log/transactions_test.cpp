@@ -254,6 +254,17 @@ TEST_F(TransactionsTest, ATrimBeyondAnOpenTransactionMovesTheLastStableOffsetToT
   EXPECT_TRUE(aborted_in(*partition).empty());
 }
 
+TEST_F(TransactionsTest, RetentionKeepsWhatAnOpenTransactionHolds) {
+  ASSERT_EQ(write({.producer = 9, .transactional = false}), ErrorCode::NONE);
+  ASSERT_EQ(write({}), ErrorCode::NONE);
+  const RetentionRules rules{.ms = 1};
+  const auto gone = [&] { return partition->expired(rules, world.clock.wall()).count; };
+  EXPECT_EQ(gone(), 0U);
+  EXPECT_EQ(partition->facts().kept_from, Sequence(2));
+  ASSERT_EQ(finish({.commit = true}), ErrorCode::NONE);
+  EXPECT_EQ(gone(), 1U);
+}
+
 TEST_F(TransactionsTest, AllComesBackAfterACleanStopAndAfterAKill) {
   for (const bool clean : {true, false}) {
     world.incarnation += 1;
