@@ -211,7 +211,12 @@ Result<void> Transactions::State::finish_prepared(const TransactionSlotPtr& slot
   finish(slot, after);
   if (effects.actions.empty()) return {};
   ++report.ended;
-  const auto end = std::make_shared<End>(stage.broker, slot, std::move(effects.actions.front()));
+  return finish_end(slot, std::move(effects.actions.front()));
+}
+
+Result<void> Transactions::State::finish_end(const TransactionSlotPtr& slot,
+                                             coordinator::WriteMarkers markers) {
+  const auto end = std::make_shared<End>(stage.broker, slot, std::move(markers));
   if (!end->decided) {
     if (auto synced = stage.syncs.now(); !synced) return synced;
     end->decided = true;

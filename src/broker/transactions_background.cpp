@@ -1,9 +1,11 @@
 // What runs beside the requests of transactions: deadlines, loading and rebuilding, expiry.
 #include <algorithm>
+#include <limits>
 #include <unordered_map>
 #include <utility>
 
 #include "driver.hpp"
+#include "kanal/base/check.hpp"
 #include "kanal/base/logging.hpp"
 #include "producer_ids.hpp"
 #include "transactions_state.hpp"
@@ -12,8 +14,8 @@ namespace kanal::broker {
 namespace {
 
 using namespace std::chrono_literals;
-using coordinator::TransactionState;
 using Status = LiveTransaction::Status;
+constexpr ProducerEpoch kLastEpoch{std::numeric_limits<std::int16_t>::max()};
 
 coordinator::TransactionSettings settings_of(const Transactions::Stage& stage) {
   coordinator::TransactionSettings settings;
@@ -171,66 +173,117 @@ Result<void> Transactions::State::load(TransactionsReport& report) {
     }
   }
   report.ids = table.size();
-  abort_orphans(report);
-  return {};
+  return reconcile(report);
 }
 
-/// Two files may have lost what the system had not written when the power went: then records of a
-/// transaction are left of which its id knows nothing. Nobody was told that they were committed, or
-/// that was lost with the rest.
-void Transactions::State::abort_orphans(TransactionsReport& report) {
-  std::unordered_map<ProducerId, TransactionSlotPtr> ongoing;
+// A power cut can take the newest of one file and leave that of another: then the logs know more of
+// a producer than its id does. Nobody was told that such a transaction was committed, or that was
+// lost with the rest. What is open in a log is aborted there, and the producer id is given up, so
+// that neither its records nor its epochs are ever taken for those of a later transaction.
+
+struct Transactions::State::Known {
+  TransactionSlotPtr slot;
+  ProducerEpoch epoch;
+  bool prepared;
+};
+
+struct Transactions::State::Behind {
+  std::unordered_map<ProducerId, Known> known;
+  struct Orphan {
+    std::shared_ptr<Partition> partition;
+    ProducerId producer;
+  };
+  std::vector<Orphan> orphans;
+  std::vector<TransactionSlotPtr> ids;
+
+  void give_up(const TransactionSlotPtr& slot) {
+    if (std::ranges::find(ids, slot) == ids.end()) ids.push_back(slot);
+  }
+};
+
+Result<void> Transactions::State::reconcile(TransactionsReport& report) {
+  Behind behind;
   for (std::size_t shard = 0; shard < TransactionTable::kShards; ++shard) {
     for (const TransactionSlotPtr& slot : table.shard(shard)) {
       slot->live.with([&](LiveTransaction& live) {
         const auto& facts = live.machine.facts();
-        if (facts.state == TransactionState::kOngoing || facts.prepared())
-          ongoing.emplace(facts.producer_id, slot);
+        behind.known.emplace(facts.producer_id,
+                             Known{slot, facts.producer_epoch, facts.prepared()});
       });
     }
   }
-  Broker::Together together(stage.broker);
   stage.broker.topics()->for_each([&](const TopicPtr& topic) {
-    for (const auto& partition : topic->partitions) {
-      for (const log::EndMarker& marker : orphans(*topic, *partition, ongoing)) {
-        ++report.orphans;
-        const auto aborted = together.append_marker(partition, marker);
-        logger("broker").warn(
-            "Records of a transaction that nothing else is known of are aborted. channel={} "
-            "producer_id={} done={}",
-            partition->id().name, marker.producer.value(), aborted.has_value());
-      }
-    }
+    for (const auto& partition : topic->partitions) compare(*topic, partition, behind);
   });
+  report.orphans = behind.orphans.size();
+  abort_orphans(behind);
+  for (const TransactionSlotPtr& slot : behind.ids) {
+    if (auto done = replace_producer_id(slot); !done) return done;
+  }
+  return {};
 }
 
-std::vector<log::EndMarker> Transactions::State::orphans(
-    const Topic& topic, Partition& partition,
-    const std::unordered_map<ProducerId, TransactionSlotPtr>& ongoing) const {
-  std::vector<log::EndMarker> open;
-  (void)partition.with_log([&](log::Partition& log) {
-    const log::Watermarks marks = log.watermarks();
-    if (marks.last_stable == marks.staged_end) return true;
+void Transactions::State::compare(const Topic& topic, const std::shared_ptr<Partition>& partition,
+                                  Behind& behind) const {
+  std::vector<ProducerId> open;
+  (void)partition->with_log([&](log::Partition& log) {
     for (const auto& [id, producer] : log.producers().producers()) {
-      if (!producer.in_transaction()) continue;
-      open.push_back({.producer = id,
-                      .epoch = producer.epoch,
-                      .type = records::ControlType::kAbort,
-                      .coordinator_epoch = stage.epoch.value(),
-                      .version = 0});  // with the epoch as it is
+      const auto known = behind.known.find(id);
+      if (known != behind.known.end() && producer.epoch > known->second.epoch)
+        behind.give_up(known->second.slot);
+      if (producer.in_transaction()) open.push_back(id);
     }
     return true;
   });
-  const PartitionIndex index = partition.id().partition;
-  std::erase_if(open, [&](const log::EndMarker& marker) {
-    const auto known = ongoing.find(marker.producer);
-    if (known == ongoing.end()) return false;
-    return known->second->live.with([&](LiveTransaction& live) {
-      return live.machine.verify(marker.producer, live.machine.facts().producer_epoch,
-                                 {topic.name(), index}) != ErrorCode::TRANSACTION_ABORTABLE;
-    });
+  const coordinator::TransactionPartition here{topic.name(), partition->id().partition};
+  for (const ProducerId id : open) {
+    const auto known = behind.known.find(id);
+    if (known != behind.known.end()) {
+      const bool in_it = known->second.slot->live.with([&](LiveTransaction& live) {
+        return live.machine.verify(id, known->second.epoch, here) == ErrorCode::NONE;
+      });
+      if (in_it || known->second.prepared) continue;
+      behind.give_up(known->second.slot);
+    }
+    behind.orphans.push_back({partition, id});
+  }
+}
+
+void Transactions::State::abort_orphans(const Behind& behind) {
+  Broker::Together together(stage.broker);
+  for (const Behind::Orphan& orphan : behind.orphans) {
+    const log::EndMarker marker{.producer = orphan.producer,
+                                .epoch = kLastEpoch,
+                                .type = records::ControlType::kAbort,
+                                .coordinator_epoch = stage.epoch.value()};
+    const auto aborted = together.append_marker(orphan.partition, marker);
+    logger("broker").warn(
+        "Records of a transaction that nothing else is known of are aborted. channel={} "
+        "producer_id={} done={}",
+        orphan.partition->id().name, orphan.producer.value(), aborted.has_value());
+  }
+}
+
+Result<void> Transactions::State::replace_producer_id(const TransactionSlotPtr& slot) {
+  auto fresh = stage.producer_ids.take();
+  if (!fresh) {
+    if (auto filled = stage.producer_ids.refill(); !filled) return filled;
+    fresh = stage.producer_ids.take();
+    CHECK(fresh.has_value(), "nobody else takes ids at the start");
+  }
+  logger("broker").warn(
+      "The logs know more of a transactional id's producer than the id does: it gets a new one. "
+      "id={} producer_id={}",
+      slot->id, fresh->value());
+  coordinator::TransactionCommand command = this->command(coordinator::ReplaceProducerId{});
+  command.fresh = *fresh;
+  Aftermath after;
+  slot->live.with([&](LiveTransaction& live) {
+    (void)step(*slot, live, command, after);
+    settle(live, after);
   });
-  return open;
+  finish(slot, after);
+  return after.end ? finish_end(slot, std::move(*after.end)) : Result<void>();
 }
 
 void Transactions::State::post_rebuild() {

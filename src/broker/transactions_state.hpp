@@ -127,10 +127,14 @@ struct Transactions::State {
   Result<void> load(TransactionsReport& report);
   /// Markers of what was prepared when the broker ended; blocks.
   Result<void> finish_prepared(const TransactionSlotPtr& slot, TransactionsReport& report);
-  void abort_orphans(TransactionsReport& report);
-  [[nodiscard]] std::vector<log::EndMarker> orphans(
-      const Topic& topic, Partition& partition,
-      const std::unordered_map<ProducerId, TransactionSlotPtr>& ongoing) const;
+  Result<void> finish_end(const TransactionSlotPtr& slot, coordinator::WriteMarkers markers);
+  struct Known;   // of a producer id, by the ids
+  struct Behind;  // what the logs know and the ids don't
+  Result<void> reconcile(TransactionsReport& report);
+  void compare(const Topic& topic, const std::shared_ptr<Partition>& partition,
+               Behind& behind) const;
+  void abort_orphans(const Behind& behind);
+  Result<void> replace_producer_id(const TransactionSlotPtr& slot);
   void post_rebuild();
   void rebuild_failed();
   bool rebuild(const TransactionSlotPtr& slot);

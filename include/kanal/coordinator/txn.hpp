@@ -93,13 +93,16 @@ struct MarkersDelayed {
   WaiterId end = 0;
 };
 struct ExpireTransactionalId {};  // a round of transactional.id.expiration.ms
+/// The logs know more of its producer than the id does: a power cut took the newest of what was
+/// stored of it. What is open is aborted, and the producer id is never used again.
+struct ReplaceProducerId {};
 
 struct TransactionCommand {
-  WaiterId waiter = 0;  // the last four get no reply of their own
+  WaiterId waiter = 0;  // the last five get no reply of their own
   Timestamp wall = kNoTimestamp;
   ProducerId fresh = kNoProducerId;  // a new id if needs_producer_id(), else not looked at
   std::variant<InitProducerIdCommand, AddToTransactionCommand, EndTransactionCommand,
-               MarkersWritten, MarkersDelayed, ExpireTransactionalId, PassTime>
+               MarkersWritten, MarkersDelayed, ExpireTransactionalId, ReplaceProducerId, PassTime>
       what;
 };
 
@@ -211,6 +214,9 @@ class Transaction {
   [[nodiscard]] ErrorCode check_end(const EndTransactionCommand& command) const noexcept;
   void end_ongoing(const Turn& turn, bool commit, TransactionVersion version,
                    std::optional<PendingEnd::For> answered);
+  void replace(const Turn& turn);
+  void begin_end(const Turn& turn, const TransactionFacts& next,
+                 std::optional<PendingEnd::For> answered);
   void complete(const Turn& turn, WaiterId end);
   void answer_end(const Turn& turn, const TransactionFacts& completed);
   void expire(const Turn& turn) const;

@@ -62,6 +62,8 @@ Transaction::Effects Transaction::step(Time now, const TransactionCommand& comma
     if (end_ && end_->end == delayed->end) answer_end(turn, completed(facts_, command.wall));
   } else if (std::holds_alternative<ExpireTransactionalId>(command.what)) {
     expire(turn);
+  } else if (std::holds_alternative<ReplaceProducerId>(command.what)) {
+    replace(turn);
   } else if (std::holds_alternative<PassTime>(command.what)) {
     if (const auto due = next_deadline(); due && now >= *due) {
       // The broker's own ends are of version 2: the epoch fences the producer it gave up on.
@@ -236,6 +238,21 @@ void Transaction::end_ongoing(const Turn& turn, bool commit, TransactionVersion 
                                                   .version = version,
                                                   .wall = turn.command.wall,
                                                   .fresh = turn.command.fresh});
+  begin_end(turn, next, answered);
+}
+
+void Transaction::replace(const Turn& turn) {
+  if (!facts_.exists() || facts_.prepared()) return;
+  const TransactionFacts next = prepared(facts_, {.commit = false,
+                                                  .version = TransactionVersion::k2,
+                                                  .wall = turn.command.wall,
+                                                  .fresh = turn.command.fresh,
+                                                  .replace = true});
+  begin_end(turn, next, std::nullopt);
+}
+
+void Transaction::begin_end(const Turn& turn, const TransactionFacts& next,
+                            std::optional<PendingEnd::For> answered) {
   PendingEnd pending;
   pending.end = turn.command.waiter;
   if (answered) {
@@ -350,6 +367,8 @@ bool Transaction::needs_producer_id(const TransactionCommand& command) const noe
     return facts_.exhausted() && ended->version == TransactionVersion::k2 &&
            check_end(*ended) == NONE && !repeats_end(facts_, *ended);
   }
+  if (std::holds_alternative<ReplaceProducerId>(command.what))
+    return facts_.exists() && !facts_.prepared();
   return std::holds_alternative<PassTime>(command.what) && facts_.state == State::kOngoing &&
          facts_.exhausted();
 }

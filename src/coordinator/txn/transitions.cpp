@@ -67,12 +67,12 @@ TransactionFacts prepared(const TransactionFacts& facts, const Ending& with) {
   // KIP-890: it is allowed to abort what has not begun; then it began just now.
   if (facts.state != TransactionState::kOngoing) next.started = with.wall;
   if (with.version == TransactionVersion::k1) return next;
-  if (facts.exhausted()) {
+  if (facts.exhausted() || with.replace) {
     CHECK(with.fresh != kNoProducerId, "the driver asks needs_producer_id()");
     next.next_producer_id = with.fresh;
   }
   next.last_producer_epoch = facts.producer_epoch;
-  ++next.producer_epoch;
+  next.producer_epoch = with.replace ? kLastEpoch : facts.producer_epoch + 1;
   return next;
 }
 
@@ -131,13 +131,16 @@ bool may_follow(TransactionState from, TransactionState to) {
   }
 }
 
+// A producer id that was exhausted, or is replaced, is fenced with its last epoch; then comes the
+// next one.
 bool identity_may_follow(const TransactionFacts& from, const TransactionFacts& to) {
   if (to.producer_id == from.producer_id) {
-    return to.producer_epoch == from.producer_epoch || to.producer_epoch == from.producer_epoch + 1;
+    return to.producer_epoch == from.producer_epoch ||
+           to.producer_epoch == from.producer_epoch + 1 ||
+           (to.producer_epoch == kLastEpoch && to.next_producer_id != kNoProducerId);
   }
   if (from.prepared() && to.producer_id != from.next_producer_id) return false;
-  return from.exhausted() && to.previous_producer_id == from.producer_id &&
-         to.producer_epoch.value() == 0;
+  return to.previous_producer_id == from.producer_id && to.producer_epoch.value() == 0;
 }
 
 }  // namespace

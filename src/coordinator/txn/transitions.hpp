@@ -43,7 +43,8 @@ struct Ending {
   bool commit = false;
   TransactionVersion version = TransactionVersion::k1;
   Timestamp wall = kNoTimestamp;
-  ProducerId fresh = kNoProducerId;  // taken if version 2 finds the epochs exhausted
+  ProducerId fresh = kNoProducerId;  // taken if version 2 finds the epochs exhausted, or …
+  bool replace = false;              // … the producer id is to be used no more
 };
 [[nodiscard]] TransactionFacts prepared(const TransactionFacts& facts, const Ending& with);
 [[nodiscard]] TransactionFacts completed(const TransactionFacts& prepared, Timestamp wall);

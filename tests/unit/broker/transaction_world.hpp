@@ -35,6 +35,13 @@ class TransactionWorld : public GroupWorld {
     GroupWorld::kill();
   }
 
+  /// Power goes: the logs had reached the disk, of the ids' channels nothing since `keep()`.
+  void keep() { EXPECT_TRUE(store.flush()); }
+  void lose_what_was_not_kept() {
+    store.power_cut(0);
+    kill();
+  }
+
   Transactions& transactions() { return broker->transactions(); }
 
   /// Begun, not waited for: the reply comes when it comes.

@@ -159,17 +159,59 @@ TEST_F(TransactionsTest, RecordsOfATransactionThatNothingElseIsKnownOfAreAborted
   create("t", 2);
   Producer producer = init("id");
   EXPECT_EQ(write(producer, "t", 0), kNone);
-  // As if the power had gone after the log's end was on the disk and before the id's record was.
-  EXPECT_TRUE(append(
-      "t", 1, log::test::encode(log::test::TxnBatch{.producer = producer.producer_id.value()})));
   EXPECT_TRUE(append("t", 1, log::test::encode(log::test::TxnBatch{.producer = 4711})));
   ASSERT_FALSE(stable("t", 1));
   kill();
   EXPECT_TRUE(stable("t", 1));
-  EXPECT_EQ(aborted("t", 1), 2U);
+  EXPECT_EQ(aborted("t", 1), 1U);
   EXPECT_FALSE(stable("t", 0)) << "this one is known";
   EXPECT_EQ(end(producer, true), kNone);
   EXPECT_EQ(aborted("t", 0), 0U);
+}
+
+TEST_F(TransactionsTest, AClientThatGoesOnAfterAPowerCutCommitsNothingThatLacksItsFirstHalf) {
+  create("t", 2);
+  for (const auto version : {TransactionVersion::k1, TransactionVersion::k2}) {
+    Producer producer = init("id" + std::to_string(static_cast<int>(version)), version);
+    keep();
+    if (version == TransactionVersion::k1) {
+      EXPECT_EQ(add(producer, "t"), kNone);
+    }
+    EXPECT_EQ(write(producer, "t"), kNone);
+    lose_what_was_not_kept();
+    EXPECT_TRUE(stable("t")) << "nothing hangs";
+    EXPECT_NE(write(producer, "t"), kNone);
+    EXPECT_NE(end(producer, true), kNone);
+    Producer again = init(producer.id, version);
+    EXPECT_NE(again.producer_id, producer.producer_id);
+    if (version == TransactionVersion::k1) {
+      EXPECT_EQ(add(again, "t"), kNone);
+    }
+    EXPECT_EQ(write(again, "t"), kNone);
+    EXPECT_EQ(end(again, true), kNone);
+    EXPECT_TRUE(stable("t"));
+  }
+  EXPECT_EQ(aborted("t"), 2U);
+}
+
+TEST_F(TransactionsTest, EpochsThatALogHasSeenDoNotComeBackAfterAPowerCut) {
+  create("t", 2);
+  Producer producer = init("id");
+  keep();
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(write(producer, "t"), kNone);
+    EXPECT_EQ(end(producer, true), kNone);
+  }
+  EXPECT_EQ(write(producer, "t", 1), kNone);
+  const Offset before = marks("t").high_watermark;
+  lose_what_was_not_kept();
+  EXPECT_TRUE(stable("t", 0) && stable("t", 1));
+  Producer next = init("id");
+  EXPECT_EQ(write(next, "t"), kNone);
+  EXPECT_EQ(end(next, true), kNone);
+  EXPECT_EQ(marks("t").high_watermark, before + 2) << "taken, and not for a duplicate";
+  kill();
+  EXPECT_EQ(write(next, "t"), kNone) << "all is well from then on";
 }
 
 // Acks after sync

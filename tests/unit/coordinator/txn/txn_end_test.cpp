@@ -325,6 +325,10 @@ TEST(TxnMarkers, AReportOfAnotherEndChangesNothing) {
   begun.live.commit({kId, 0});
   begun.live.tell_written(first);
   EXPECT_EQ(begun.live.state(), State::kPrepareCommit) << "the markers of this end are not there";
+  begun.live.tell_delayed(first);
+  EXPECT_FALSE(begun.live.answered());
+  begun.live.tell_delayed();
+  EXPECT_TRUE(begun.live.answered());
 }
 
 TEST(TxnMarkers, AfterACrashThePreparedEndIsFinished) {

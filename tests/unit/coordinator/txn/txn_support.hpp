@@ -132,7 +132,8 @@ class LiveTransaction {
     return markers;
   }
   void tell_written(WaiterId end) { run(MarkersWritten{end}); }
-  void tell_delayed() { run(MarkersDelayed{held_.at(0).end}); }
+  void tell_delayed() { tell_delayed(held_.at(0).end); }
+  void tell_delayed(WaiterId end) { run(MarkersDelayed{end}); }
   [[nodiscard]] const std::vector<WriteMarkers>& written() const { return written_; }
 
   /// Moves the clocks; a deadline in between is met at its time.
