@@ -17,6 +17,7 @@ log::LogOptions log_options(const coordinator::TopicConfig& config) {
   options.segment_jitter_ms = config.segment_jitter_ms;
   options.file_delete_delay_ms = config.file_delete_delay_ms;
   options.ack_after_sync = config.flush_messages == 1;
+  options.log_append_time = config.timestamp_type == coordinator::TimestampKind::kLogAppendTime;
   return options;
 }
 

@@ -29,6 +29,7 @@ struct Partition::State {
   Sequence high_watermark{1};
   Sequence checkpointed{1};  // what the newest checkpoint covers ends here
   std::int64_t segment_bytes = 0;
+  bool log_append_time = false;
   std::unique_ptr<Error> lost;
   Epochs epochs;
   ProducerState producers;
@@ -64,6 +65,7 @@ Result<std::unique_ptr<Partition>> Partition::open(LogStore& store, const Openin
   state.handle = handle;
   state.epoch = epoch;
   state.segment_bytes = options.segment_bytes;
+  state.log_append_time = options.log_append_time;
   const Bounds bounds = state.log->bounds();
   state.high_watermark = bounds.staged_end;
   Sequence from = bounds.start;
@@ -145,7 +147,7 @@ Result<void> Partition::State::apply(Bytes batch) {
   }
   if (*marker) {
     end({header.producer_id, header.producer_epoch, (*marker)->type, (*marker)->coordinator_epoch},
-        header.base_offset, kNoTimestamp);
+        header.base_offset, header.max_timestamp);  // the broker's own clock
   } else if (header.record_count == 0) {
     // Nothing is left of what it ended, be it a commit or an abort.
     const Offset first =
@@ -244,6 +246,7 @@ Result<AppendResult> Partition::append_marker(const EndMarker& marker, Timestamp
   options.producer_id = marker.producer;
   options.producer_epoch = marker.epoch;
   options.timestamp = now;
+  options.log_append_time = state.log_append_time;
   Buffer batch = records::build_marker({marker.type, marker.coordinator_epoch}, options);
   const auto staged = state.stage(batch, records::read_header(batch.data()));
   if (!staged) return staged;
@@ -435,6 +438,7 @@ void Partition::note_checkpoint(Sequence upto) noexcept {
 
 void Partition::configure(const LogOptions& options) {
   state_->segment_bytes = options.segment_bytes;
+  state_->log_append_time = options.log_append_time;
   state_->log->configure(options);
 }
 

@@ -118,6 +118,7 @@ Buffer build_marker(const Marker& marker, const MarkerOptions& options) {
   batch.control = true;
   batch.producer_id = options.producer_id;
   batch.producer_epoch = options.producer_epoch;
+  if (options.log_append_time) batch.log_append_time = options.timestamp;
   BatchBuilder builder(batch);
   builder.add(options.timestamp, Bytes(key), Bytes(value));
   Deflater deflater;

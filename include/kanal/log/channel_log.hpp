@@ -89,6 +89,7 @@ struct LogOptions {
   std::int64_t file_delete_delay_ms = 0;  // how long a removed segment's file stays on the disk
   bool ack_after_sync =
       false;  // flush.messages=1: append answers committed=false, the flusher commits
+  bool log_append_time = false;  // message.timestamp.type, of control batches too
 };
 
 class ChannelLog {  // one channel, opened under one leader epoch for life

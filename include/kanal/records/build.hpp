@@ -85,6 +85,7 @@ struct MarkerOptions {
   Timestamp timestamp{0};
   Offset base_offset{0};
   LeaderEpoch leader_epoch{-1};
+  bool log_append_time = false;  // sets bit 3, as in the topic's other batches
 };
 
 /// The control batch that ends a transaction in one partition (KIP-98): 78 bytes, byte for byte as

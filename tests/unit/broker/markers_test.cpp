@@ -125,6 +125,23 @@ TEST_F(MarkersTest, OneThatMeetsAFullDiskIsWrittenTheNextTime) {
   EXPECT_FALSE(write({.epoch = 1}));
 }
 
+// As Kafka's, whose own compaction and ListOffsets go by that bit.
+TEST_F(MarkersTest, ItSaysThatItHasTheTimeOfItsAppendWhereTheTopicsBatchesDo) {
+  create("t", 1, {{"message.timestamp.type", "LogAppendTime"}});
+  ASSERT_TRUE(finish({}));
+  configure("t", "message.timestamp.type", "CreateTime");
+  ASSERT_TRUE(finish({}));
+  std::vector<log::Slice> slices;
+  ASSERT_TRUE(partition("t")->read(Offset(0), {1 << 20, true, false}, slices, nullptr));
+  const Buffer bytes = log::test::bytes_of(slices);
+  const auto first = records::parse_header(bytes).value();
+  const auto second = records::parse_header(Bytes(bytes).subspan(first.size())).value();
+  EXPECT_TRUE(first.log_append_time());
+  EXPECT_EQ(first.max_timestamp, clock.wall());
+  EXPECT_TRUE(records::verify_crc(Bytes(bytes).first(first.size())));
+  EXPECT_FALSE(second.log_append_time());
+}
+
 TEST_F(MarkersTest, AMarkerForADeletedTopicIsUnknown) {
   create("t");
   const auto held = partition("t");

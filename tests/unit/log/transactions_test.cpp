@@ -306,6 +306,17 @@ TEST_F(TransactionsTest, AStateOfALogThatBeganLaterIsRebuilt) {
   EXPECT_EQ(stable(), 2);
 }
 
+TEST_F(TransactionsTest, AProducerRebuiltFromItsMarkerHasTheMarkersTime) {
+  ASSERT_EQ(write({}), ErrorCode::NONE);
+  world.clock.pass(std::chrono::seconds(5));
+  const Timestamp ended = world.clock.wall();
+  ASSERT_EQ(finish({.commit = true}), ErrorCode::NONE);
+  EXPECT_EQ(known().last_timestamp, ended);
+  world.clock.pass(std::chrono::seconds(5));
+  restart(false);
+  EXPECT_EQ(known().last_timestamp, ended);
+}
+
 TEST_F(TransactionsTest, AStateFromBeforeThereWereTransactionsIsRead) {
   ASSERT_EQ(write({.producer = 5, .sequence = 6, .transactional = false}), ErrorCode::NONE);
   Checkpoint moment = partition->checkpoint();
