@@ -147,7 +147,10 @@ class ProduceBatches {
       return refuse(answer, ErrorCode::INVALID_PRODUCER_ID_MAPPING);
     auto appended = means.together.append(found.partition, *checked, transaction_.terms());
     if (!appended) {
-      tell_log_start(*found.partition, appended.error().code, answer);
+      // Kafka refuses a transactional batch of an old epoch before it asks the log.
+      if (appended.error().code != ErrorCode::INVALID_PRODUCER_EPOCH ||
+          !checked->header.is_transactional())
+        tell_log_start(*found.partition, appended.error().code, answer);
       return refuse(answer, appended.error().code, std::move(appended.error().detail));
     }
     answer.error_code = ErrorCode::NONE;

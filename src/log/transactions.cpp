@@ -27,8 +27,9 @@ Result<void> check_marker(const ProducerState& producers, const EndMarker& marke
   if (marker.producer.value() < 0 || marker.epoch.value() < 0)
     return fail(ErrorCode::INVALID_REQUEST, "A marker needs a producer id and an epoch.");
   const auto found = producers.producers().find(marker.producer);
-  if (found == producers.producers().end()) return {};
-  const ProducerState::Producer& producer = found->second;
+  const ProducerState::Producer unknown;  // as Kafka's: no coordinator was before epoch -1
+  const ProducerState::Producer& producer =
+      found == producers.producers().end() ? unknown : found->second;
   const std::string who = "The marker of producer " + std::to_string(marker.producer.value());
   bool stale = marker.epoch < producer.epoch;
   if (marker.version >= kEpochsRaised && marker.epoch == producer.epoch) {

@@ -171,6 +171,12 @@ TEST_F(ProduceTransactions, AFencedProducerIsToldItsEpochIsOldAlsoWhereItsTransa
   EXPECT_EQ(produce_one("id", 11, batch(producer, 1)), INVALID_PRODUCER_EPOCH);
   EXPECT_EQ(produce_one("nobody", 11, batch(producer, 1)), INVALID_PRODUCER_EPOCH)
       << "the log knows";
+  EXPECT_EQ(produce("id", 11, {{0, batch(producer, 1)}}).at(0).log_start_offset, Offset(-1));
+  TxnBatch plain = batch(producer, 1);
+  plain.transactional = false;
+  const Answer answer = produce("", 11, {{0, plain}}).at(0);
+  EXPECT_EQ(answer.error_code, INVALID_PRODUCER_EPOCH);
+  EXPECT_EQ(answer.log_start_offset, Offset(0)) << "only of transactional batches it is not told";
 }
 
 TEST_F(ProduceTransactions, WhoIsNotTheProducerIsRefused) {

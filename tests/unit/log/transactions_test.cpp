@@ -196,6 +196,12 @@ TEST_F(TransactionsTest, AMarkerOfAnUnknownProducerIsWrittenAndFences) {
   EXPECT_EQ(finish({.epoch = -1}), ErrorCode::INVALID_REQUEST);
 }
 
+TEST_F(TransactionsTest, AnUnknownProducersMarkerOfACoordinatorBeforeAllIsFenced) {
+  EXPECT_EQ(finish({.producer = 8, .coordinator = -2}), ErrorCode::TRANSACTION_COORDINATOR_FENCED);
+  EXPECT_EQ(high(), 0);
+  EXPECT_EQ(finish({.producer = 8, .coordinator = -1}), ErrorCode::NONE);
+}
+
 TEST_F(TransactionsTest, AMarkerIsKafkasControlBatch) {
   world.epoch = 3;
   partition = world.open("other");
