@@ -2,7 +2,7 @@
 """Runs every client library against BROKER: what it writes, what each other reads of it, admin.
 
 BROKER is HOST:PORT, or a path to kanald, or comes by --kafka: then brokers are started here, and the
-consumer groups run too (groups.py), which kill theirs.
+consumer groups and transactions run too (groups.py, transactions.py), which kill theirs.
 """
 
 import argparse
@@ -19,6 +19,7 @@ import time
 import groups
 import install
 import records
+import transactions
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "lib"))
@@ -29,6 +30,7 @@ RUN_TIMEOUT_S = 480  # of all together; what is left then fails unrun
 CONNECT_TIMEOUT_S = 10
 AT_ONCE = 2
 IDEMPOTENT_CODEC = "lz4"
+PARTS = ("matrix", "groups", "transactions")
 LETTERS = {"none": "n", "gzip": "g", "snappy": "s", "lz4": "l", "zstd": "z", "idempotent": "i"}
 
 
@@ -371,7 +373,7 @@ def parse_options():
     parser.add_argument("broker", nargs="?", help="HOST:PORT, or the kanald to start")
     parser.add_argument("--kafka", metavar="HOME", help="start a real Apache Kafka instead")
     parser.add_argument("--keep", action="store_true", help="leave the brokers' directories behind")
-    parser.add_argument("--part", choices=("matrix", "groups"), help="run only this part")
+    parser.add_argument("--part", choices=PARTS, help="run only this part")
     parser.add_argument("--only", help="library names, comma separated")
     parser.add_argument(
         "--build-dir", type=pathlib.Path, default=HERE.parents[2] / "build" / "clients"
@@ -381,8 +383,8 @@ def parse_options():
     if not (options.broker or options.kafka or options.install_only):
         parser.error("which broker?")
     options.foreign = bool(options.broker and ":" in options.broker)
-    if options.foreign and options.part == "groups":
-        parser.error("groups kill their broker: name a kanald, or --kafka HOME")
+    if options.foreign and options.part in ("groups", "transactions"):
+        parser.error(f"{options.part} kill their broker: name a kanald, or --kafka HOME")
     options.kanald = options.broker
     options.names = options.only.split(",") if options.only else None
     known = {library.name for library in LIBRARIES + groups.LIBRARIES}
@@ -402,14 +404,19 @@ def main():
     if options.foreign:
         run_matrix(options.broker, wanted, build, results)
         return results.finish()
-    if options.part != "groups" and wanted:
+    parts = (options.part,) if options.part else PARTS
+    if "matrix" in parts and wanted:
         with_own_broker(
             options, (), results, lambda own: run_matrix(own.address, wanted, build, results)
         )
-    if options.part != "matrix":
-        with_own_broker(
-            options, groups.SETTINGS, results, lambda own: groups.run(own, names, build, results)
-        )
+    for name, part in (("groups", groups), ("transactions", transactions)):
+        if name in parts:
+            with_own_broker(
+                options,
+                groups.SETTINGS,
+                results,
+                lambda own, part=part: part.run(own, names, build, results),
+            )
     return results.finish()
 
 

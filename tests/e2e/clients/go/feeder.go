@@ -3,7 +3,8 @@
 //
 //	{"do": "create", "topic", "partitions"}
 //	{"do": "produce", "topic", "partitions", "first", "count"}: to each partition, the values
-//	    first … first + count - 1
+//	    first … first + count - 1, or with "text" TEXT-PARTITION-NUMBER; the partition and offset of
+//	    each record
 //	{"do": "offsets", "group", "topic"}: the committed offset of each partition
 //	{"do": "describe", "group"}: its state, its assignor, the partitions of each client id
 package main
@@ -13,6 +14,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -25,9 +27,16 @@ import (
 const feederTimeout = 2 * timeout
 
 type wish struct {
-	Do, Topic, Group  string
-	Partitions, Count int32
-	First             int
+	Do, Topic, Group, Text string
+	Partitions, Count      int32
+	First                  int
+}
+
+func (w wish) value(partition int32, number int) []byte {
+	if w.Text == "" {
+		return []byte(strconv.Itoa(number))
+	}
+	return fmt.Appendf(nil, "%s-%d-%d", w.Text, partition, number)
 }
 
 func runFeeder(broker string) error {
@@ -67,10 +76,15 @@ func fulfil(client *kgo.Client, adm *kadm.Client, one wish) (object, error) {
 		for number := one.First; number < one.First+int(one.Count); number++ {
 			for partition := int32(0); partition < one.Partitions; partition++ {
 				records = append(records, &kgo.Record{Topic: one.Topic, Partition: partition,
-					Value: []byte(strconv.Itoa(number))})
+					Value: one.value(partition, number)})
 			}
 		}
-		return object{}, client.ProduceSync(ctx, records...).FirstErr()
+		err := client.ProduceSync(ctx, records...).FirstErr()
+		offsets := make([][2]int64, 0, len(records))
+		for _, record := range records {
+			offsets = append(offsets, [2]int64{int64(record.Partition), record.Offset})
+		}
+		return object{"offsets": offsets}, err
 	case "offsets":
 		answer, err := adm.FetchOffsets(ctx, one.Group)
 		offsets := map[int32]int64{}

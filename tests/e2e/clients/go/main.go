@@ -32,7 +32,7 @@ var codecs = map[string]kgo.CompressionCodec{
 
 func main() {
 	if len(os.Args) < 3 {
-		fmt.Fprintln(os.Stderr, "usage: franzgo produce|consume|offsets|admin|member|feeder BROKER …")
+		fmt.Fprintln(os.Stderr, "usage: franzgo COMMAND BROKER …")
 		os.Exit(2)
 	}
 	command, broker, rest := os.Args[1], os.Args[2], os.Args[3:]
@@ -56,6 +56,23 @@ func main() {
 		if err := runMember(broker, rest[0], rest[1], rest[2], rest[3], rest[4]); err != nil {
 			emit(object{"event": "error", "error": err.Error()})
 			failed = true
+		}
+	case "transactor":
+		if err := runTransactor(broker, rest); err != nil {
+			panic(err)
+		}
+	case "fill":
+		numbers := []int{0, 0, 0}
+		for i, word := range rest[2:] {
+			numbers[i], _ = strconv.Atoi(word)
+		}
+		if err := runFill(broker, rest[0], rest[1], numbers); err != nil {
+			panic(err)
+		}
+	case "copier":
+		atMost, _ := strconv.Atoi(rest[4])
+		if err := runCopier(broker, rest[0], rest[1], rest[2], rest[3], atMost); err != nil {
+			panic(err)
 		}
 	case "produce":
 		records := readRecords()
