@@ -8,6 +8,7 @@ import os
 import queue
 import subprocess
 import threading
+import time
 
 from groups import Library
 
@@ -95,7 +96,7 @@ class Reader(Process):
         self.changed = threading.Condition()
         self.records = []  # (topic, partition, offset, value)
         self.places = set()  # (topic, partition, offset)
-        self.ended = False
+        self.ended, self.last = False, 0  # the time of the last record
         super().__init__(library, [broker, "read", isolation, *topics], log)
 
     def take(self, line):
@@ -106,6 +107,7 @@ class Reader(Process):
                 place = line["topic"], line["partition"], line["offset"]
                 self.records.append((*place, line["value"]))
                 self.places.add(place)
+                self.last = time.monotonic()
             self.changed.notify_all()
 
     def wait_for(self, places, deadline_s):

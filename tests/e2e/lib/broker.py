@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A broker for an end-to-end test: start, stop, kill -9 and restart one process that we own.
 
-Kanald(binary) starts `kanald --data-dir DIR --listen 127.0.0.1:0 --ready-file FILE` and waits for
+Kanald(binary) starts `kanald --data-dir DIR --listen 127.0.0.1:PORT --ready-file FILE` and waits for
 the ready file. ApacheKafka(home) does the same with a real Kafka laid out as home/start.sh PORT
 DATADIR, so that a test can be checked against the original. Both have .address ("host:port"),
 .data_dir and .channel_directory(topic, partition).
@@ -14,6 +14,7 @@ import argparse
 import json
 import os
 import pathlib
+import random
 import shutil
 import signal
 import socket
@@ -23,6 +24,7 @@ import tempfile
 import time
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[3]
+CLIENT_PORTS = pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range")
 START_DEADLINE_S = 60
 STOP_DEADLINE_S = 15
 
@@ -52,12 +54,14 @@ def require(*programs):
 
 
 def free_port_pair():
-    """A port p such that p and p + 1 are free now."""
+    """A port p such that p and p + 1 are free now, of those that no client gets for its own end: a
+    client that tries to connect while the broker is away would take it, connected to itself."""
+    first_of_clients = int(CLIENT_PORTS.read_text().split()[0])
     while True:
+        port = random.SystemRandom().randrange(10_000, first_of_clients - 1)
         with socket.socket() as first, socket.socket() as second:
-            first.bind(("127.0.0.1", 0))
-            port = first.getsockname()[1]
             try:
+                first.bind(("127.0.0.1", port))
                 second.bind(("127.0.0.1", port + 1))
                 return port
             except OSError:
@@ -153,7 +157,7 @@ class Kanald(Broker):
         self.ready_file.unlink(missing_ok=True)
         command = [str(self.binary), "--data-dir", str(self.data_dir),
                    "--ready-file", str(self.ready_file),
-                   "--listen", listen or self.address or "127.0.0.1:0"]
+                   "--listen", listen or self.address or f"127.0.0.1:{free_port_pair()}"]
         for setting in self.settings:
             command += ["--set", setting]
         self.spawn(command)

@@ -5,7 +5,8 @@
 //	{"do": "produce", "topic", "partitions", "first", "count"}: to each partition, the values
 //	    first … first + count - 1, or with "text" TEXT-PARTITION-NUMBER; the partition and offset of
 //	    each record
-//	{"do": "offsets", "group", "topic"}: the committed offset of each partition
+//	{"do": "offsets", "group", "topic"}: the committed offset of each partition, once no
+//	    transaction is about to change it
 //	{"do": "describe", "group"}: its state, its assignor, the partitions of each client id
 package main
 
@@ -19,9 +20,12 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 const feederTimeout = 2 * timeout
@@ -86,17 +90,54 @@ func fulfil(client *kgo.Client, adm *kadm.Client, one wish) (object, error) {
 		}
 		return object{"offsets": offsets}, err
 	case "offsets":
-		answer, err := adm.FetchOffsets(ctx, one.Group)
-		offsets := map[int32]int64{}
-		for _, at := range answer.Offsets().Sorted() {
-			if at.Topic == one.Topic {
-				offsets[at.Partition] = at.At
-			}
+		offsets, err := committedOffsets(ctx, client, adm, one)
+		for errors.Is(err, kerr.UnstableOffsetCommit) {
+			time.Sleep(20 * time.Millisecond) // its markers are being written
+			offsets, err = committedOffsets(ctx, client, adm, one)
 		}
 		return object{"offsets": offsets}, err
 	default:
 		return describeGroup(ctx, adm, one.Group)
 	}
+}
+
+// committedOffsets names the partitions: asked for all, Kafka leaves out those with a pending commit
+// and none before.
+func committedOffsets(ctx context.Context, client *kgo.Client, adm *kadm.Client, one wish) (
+	map[int32]int64, error) {
+	listed, err := adm.ListTopics(ctx, one.Topic)
+	if err != nil {
+		return nil, err
+	}
+	topic := kmsg.NewOffsetFetchRequestGroupTopic()
+	topic.Topic = one.Topic
+	topic.Partitions = listed[one.Topic].Partitions.Numbers()
+	group := kmsg.NewOffsetFetchRequestGroup()
+	group.Group = one.Group
+	group.Topics = append(group.Topics, topic)
+	request := kmsg.NewPtrOffsetFetchRequest()
+	request.RequireStable = true
+	request.Groups = append(request.Groups, group)
+	response, err := request.RequestWith(ctx, client)
+	if err != nil {
+		return nil, err
+	}
+	answer := response.Groups[0]
+	if err := kerr.ErrorForCode(answer.ErrorCode); err != nil {
+		return nil, err
+	}
+	offsets := map[int32]int64{}
+	for _, topic := range answer.Topics {
+		for _, partition := range topic.Partitions {
+			if err := kerr.ErrorForCode(partition.ErrorCode); err != nil {
+				return nil, err
+			}
+			if partition.Offset >= 0 {
+				offsets[partition.Partition] = partition.Offset
+			}
+		}
+	}
+	return offsets, nil
 }
 
 func describeGroup(ctx context.Context, adm *kadm.Client, group string) (object, error) {

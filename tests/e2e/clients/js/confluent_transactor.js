@@ -62,7 +62,8 @@ async function consumer(broker, group, topic, limit) {
 async function read(broker, isolation, topics, visit) {
   const inner = new kafka.KafkaConsumer({ 'bootstrap.servers': broker,
     'group.id': `unused-${process.pid}`, 'enable.auto.commit': false,
-    'isolation.level': isolation, 'reconnect.backoff.max.ms': 1000 },
+    'isolation.level': isolation, 'reconnect.backoff.max.ms': 1000,
+    'topic.metadata.refresh.interval.ms': 2000 },
   { 'auto.offset.reset': 'earliest' });
   await connect(inner);
   inner.on('event.error', (error) => console.error(error));

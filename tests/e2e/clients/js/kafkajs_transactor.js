@@ -1,7 +1,9 @@
 // The transactional program on kafkajs. Its consumers push; what they push waits here to be polled.
 'use strict';
-const { Kafka, logLevel } = require('kafkajs');
+const { Kafka, CompressionTypes, CompressionCodecs, logLevel } = require('kafkajs');
 const { ANSWER_WITHIN_MS, POLL_MS, SESSION_MS, run } = require('./transactor.js');
+
+CompressionCodecs[CompressionTypes.Snappy] = require('kafkajs-snappy'); // franz-go's default
 
 const client = (broker) => new Kafka({ brokers: [broker], logLevel: logLevel.WARN,
   requestTimeout: ANSWER_WITHIN_MS / 2,
@@ -78,14 +80,21 @@ async function consumer(broker, group, topic, limit) {
     } };
 }
 
+// It has no consumer without a group. A member that joins again starts again: it commits nothing.
 async function read(broker, isolation, topics, visit) {
+  const due = new Map();
   const inner = client(broker).consumer({ groupId: `reader-${isolation}-${process.pid}`,
     readUncommitted: isolation === 'read_uncommitted', maxWaitTimeInMs: 500,
+    sessionTimeout: SESSION_MS, heartbeatInterval: SESSION_MS / 10,
     allowAutoTopicCreation: false });
   await inner.connect();
   await inner.subscribe({ topics, fromBeginning: true });
-  await inner.run({ autoCommit: false, eachMessage: async ({ topic, partition, message }) =>
-    visit(topic, partition, Number(message.offset), message.value) });
+  await inner.run({ autoCommit: false, eachMessage: async ({ topic, partition, message }) => {
+    const place = `${topic} ${partition}`;
+    if (Number(message.offset) < (due.get(place) ?? 0)) return;
+    due.set(place, Number(message.offset) + 1);
+    visit(topic, partition, Number(message.offset), message.value);
+  } });
   await new Promise(() => {});
 }
 

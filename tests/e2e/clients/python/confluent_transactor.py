@@ -103,6 +103,7 @@ def read(broker, isolation, topics):
             "enable.auto.commit": False,
             "isolation.level": isolation,
             "reconnect.backoff.max.ms": 1000,
+            "topic.metadata.refresh.interval.ms": 2000,
         }
     )
     partitions = [
