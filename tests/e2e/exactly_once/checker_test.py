@@ -4,6 +4,7 @@ import random
 import unittest
 
 import checker
+import exactly_once
 
 READERS = (("r", "read_committed"), ("u", "read_uncommitted"))
 GROUP = "group"
@@ -233,6 +234,52 @@ class Planted(unittest.TestCase):
     def test_record_of_nobody(self):
         self.events.append({**of(self.events, "final")[0], "offset": 10_000, "value": "whose?"})
         self.expect("stranger")
+
+
+class Copied(unittest.TestCase):
+    """What exactly_once.py says of an output."""
+
+    def setUp(self):
+        self.records, self.count = [], 5 * exactly_once.KEYS
+        for number in range(self.count):
+            key = number % exactly_once.KEYS
+            value = f"{number}:{number // exactly_once.KEYS + 1}"
+            self.records.append(("out", key % 3, number, value))
+
+    def problems(self, counted=True):
+        return exactly_once.problems_of(self.records, self.count, counted)
+
+    def test_a_good_one(self):
+        self.assertEqual(self.problems(), [])
+        self.assertEqual(self.problems(counted=False), [])
+
+    def test_lost(self):
+        del self.records[7]
+        self.assertEqual(len(self.problems(counted=False)), 1)
+
+    def test_doubled(self):
+        topic, partition, _offset, value = self.records[7]
+        self.records.append((topic, partition, 10_000, value))
+        self.assertGreater(len(self.problems()), 1)
+
+    def test_doubled_and_its_twin_lost(self):
+        self.records[7] = (*self.records[7][:3], self.records[10][3])
+        self.assertEqual(len(self.problems(counted=False)), 2)
+
+    def test_out_of_order(self):
+        first, second = self.records[3], self.records[3 + exactly_once.KEYS]
+        self.records[3] = (*first[:3], second[3])
+        self.records[3 + exactly_once.KEYS] = (*second[:3], first[3])
+        self.assertEqual(len(self.problems(counted=False)), 1)
+
+    def test_in_another_partition(self):
+        _topic, _partition, offset, value = self.records[7]
+        self.records[7] = "out", 0, offset, value
+        self.assertGreater(len(self.problems(counted=False)), 0)
+
+    def test_counted_twice(self):
+        self.records[7] = (*self.records[7][:3], "7:2")
+        self.assertEqual(len(self.problems()), 1)
 
 
 if __name__ == "__main__":
