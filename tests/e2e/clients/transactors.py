@@ -3,6 +3,7 @@
 README.md has their commands and answers. Used by transactions.py and ../exactly_once.
 """
 
+import contextlib
 import json
 import os
 import queue
@@ -55,7 +56,8 @@ class Process:
         self.process.kill()
         self.process.wait()
         self.listener.join()
-        self.process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):  # of a command that it was killed before it read
+            self.process.stdin.close()
         self.process.stdout.close()
 
 
