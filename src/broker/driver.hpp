@@ -48,6 +48,23 @@ template <coordinator::Machine M>
   return session.replay_kind(kind, visit);
 }
 
+/// The same for the machines of a table: each stored channel of `kind` has, or gets, its slot.
+template <class Table, class... Given>
+[[nodiscard]] Result<void> replay_into_slots(reserved::Session& session, reserved::Kind kind,
+                                             Table& table, const Given&... given) {
+  typename Table::SlotPtr slot;
+  coordinator::Record record;
+  const auto visit = [&](const reserved::ReservedName& name, Bytes body) -> Result<void> {
+    if (slot == nullptr || slot->id != name.key) {
+      slot = table.find_or_add(name.key, given...);
+      record.key = name.key;
+    }
+    record.body.assign(body.begin(), body.end());
+    return slot->live.with([&](auto& live) { return live.machine.apply(record); });
+  };
+  return session.replay_kind(kind, visit);
+}
+
 /// How many records the channel's live state takes; 0 if only a snapshot tells.
 template <coordinator::Machine M>
 std::uint64_t live_records(const M& machine, const std::string& key) {

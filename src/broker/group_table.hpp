@@ -26,12 +26,7 @@ struct GroupWaiter {
 struct LiveGroup {  // under the group's lock
   LiveGroup(const std::string& id, const coordinator::GroupLimits& limits) : machine(id, limits) {}
 
-  enum class Status : std::uint8_t {
-    kUsable,
-    kFailed,   // a write failed; the machine is for reading only
-    kDropped,  // out of the table
-  };
-  Status status = Status::kUsable;
+  SlotStatus status = SlotStatus::kUsable;
   bool rebuilding = false;
   bool listed = false;      // among those to be read anew
   std::optional<Time> due;  // group time that a timer is set for, or that a barrier runs for
@@ -41,6 +36,7 @@ struct LiveGroup {  // under the group's lock
 };
 
 struct GroupSlot {
+  using Live = LiveGroup;
   GroupSlot(std::string name, const coordinator::GroupLimits& limits)
       : id(std::move(name)), live(id, limits) {}
   const std::string id;

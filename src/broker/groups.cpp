@@ -16,7 +16,7 @@ using coordinator::Group;
 using coordinator::GroupCommand;
 using coordinator::GroupReply;
 using coordinator::PartitionErrors;
-using Status = LiveGroup::Status;
+using Status = SlotStatus;
 
 constexpr auto kUnavailable = ErrorCode::COORDINATOR_NOT_AVAILABLE;
 constexpr auto kLoading = ErrorCode::COORDINATOR_LOAD_IN_PROGRESS;
@@ -160,25 +160,19 @@ ErrorCode Groups::remove(std::string_view group) {
 // Reading
 
 ErrorCode Groups::visit(std::string_view group, const Visitor& visit) const {
-  const GroupSlotPtr slot = state_->table.find(group);
-  if (slot == nullptr) return ErrorCode::GROUP_ID_NOT_FOUND;
-  return slot->live.with([&](LiveGroup& live) {
-    if (live.status == Status::kFailed) return kLoading;
-    if (live.status == Status::kDropped || live.machine.vacant())
-      return ErrorCode::GROUP_ID_NOT_FOUND;
-    visit(live.machine);
-    return ErrorCode::NONE;
-  });
+  switch (state_->table.visit_live(group, visit)) {
+    case Status::kUsable:
+      return ErrorCode::NONE;
+    case Status::kFailed:
+      return kLoading;
+    case Status::kDropped:
+      break;
+  }
+  return ErrorCode::GROUP_ID_NOT_FOUND;
 }
 
 void Groups::for_each(const Visitor& visit) const {
-  for (std::size_t shard = 0; shard < GroupTable::kShards; ++shard) {
-    for (const GroupSlotPtr& slot : state_->table.shard(shard)) {
-      slot->live.with([&](LiveGroup& live) {
-        if (live.status != Status::kDropped && !live.machine.vacant()) visit(live.machine);
-      });
-    }
-  }
+  state_->table.for_each_live(visit);
 }
 
 std::size_t Groups::size() const {
@@ -321,7 +315,7 @@ void Groups::State::finish(const GroupSlotPtr& slot, Aftermath& after) {
     io.post([held = std::move(waiter)] { held->event.fire(); });
   }
   if (after.vacant) table.erase(slot);
-  if (after.arm) arm(slot);
+  if (after.arm) deadlines.arm(slot);
   if (after.list) {
     const std::lock_guard lock(mutex);
     failed.push_back(slot);

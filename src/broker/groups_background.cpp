@@ -10,7 +10,7 @@ namespace kanal::broker {
 namespace {
 
 using namespace std::chrono_literals;
-using Status = LiveGroup::Status;
+using Status = SlotStatus;
 constexpr Duration kRebuildPause = 1s;  // between attempts that fail
 
 coordinator::GroupLimits limits_of(const coordinator::BrokerConfig& config) {
@@ -34,14 +34,18 @@ Groups::State::State(Stage given)
       stalls(stage.stalls),
       last_expiry(stage.clock.now()),
       last_failure_logged(Time(Time::min().time_since_epoch() / 2)),
-      rebuild_after(Time::min()) {}
+      rebuild_after(Time::min()),
+      deadlines({.clock = stage.clock,
+                 .stalls = stage.stalls,
+                 .next = [this](LiveGroup& live) { return exact_deadline(live); },
+                 .pass = [this](const GroupSlotPtr& slot) { pass_time(slot); }}) {}
 
 Result<void> Groups::start(GroupsReport& report) {
   return state_->load(report);
 }
 
 void Groups::attach(IoThread& io) {
-  state_->threads.push_back(&io);
+  state_->deadlines.attach(io);
 }
 
 void Groups::limit_records(std::int32_t bytes) {
@@ -49,7 +53,7 @@ void Groups::limit_records(std::int32_t bytes) {
 }
 
 void Groups::tick() {
-  state_->arm_loaded();
+  state_->deadlines.arm_loaded();
   state_->post_mend();
   const Time now = state_->stage.clock.now();
   const std::chrono::milliseconds every(state_->stage.config->offsets_retention_check_interval_ms);
@@ -77,61 +81,11 @@ void Groups::stop() {
 
 // Deadlines
 
-IoThread* Groups::State::home(const GroupSlot& slot) const noexcept {
-  return threads.empty() ? nullptr : threads[GroupTable::home(slot.id, threads.size())];
-}
-
-void Groups::State::arm(const GroupSlotPtr& slot) {
-  if (IoThread* io = home(*slot)) {
-    io->post([this, slot] { set_timer(slot); });
-    return;
-  }
-  const std::lock_guard lock(mutex);
-  to_arm.push_back(slot);
-}
-
-void Groups::State::arm_loaded() {
-  std::vector<std::weak_ptr<GroupSlot>> loaded;
-  {
-    const std::lock_guard lock(mutex);
-    loaded.swap(to_arm);
-  }
-  for (const auto& slot : loaded) {
-    if (const GroupSlotPtr held = slot.lock()) arm(held);
-  }
-}
-
-void Groups::State::set_timer(const GroupSlotPtr& slot) {
-  // Asked now: several may have armed the group, and their posts may have overtaken each other.
-  const std::optional<Time> due = slot->live.with([](LiveGroup& live) { return live.due; });
-  IoThread& io = *home(*slot);
-  if (slot->timer) io.cancel_timer(*std::exchange(slot->timer, std::nullopt));
-  if (!due) return;
-  const Time by_clock = stalls.by_clock(*due);
-  const Time not_before = std::max(by_clock, stage.clock.now());
-  auto on_due = [this, weak = std::weak_ptr(slot), not_before] {
-    if (const GroupSlotPtr held = weak.lock()) on_timer(held, not_before);
-  };
-  slot->timer = io.add_timer(by_clock, std::move(on_due));
-}
-
-void Groups::State::on_timer(const GroupSlotPtr& slot, Time due_by_clock) {
-  slot->timer.reset();
-  stalls.ran(due_by_clock);
-  const bool due = slot->live.with([&](LiveGroup& live) {
-    live.due.reset();
-    if (live.status != Status::kUsable) return false;
-    const Time now = stalls.now();
-    live.due = live.machine.next_deadline();
-    // Heartbeats have moved most deadlines on: a barrier is for those that are left.
-    if (live.due && *live.due <= now) live.due = live.machine.tighten_deadline();
-    return live.due && *live.due <= now;
-  });
-  // Until the barrier is through `due` stays set, so that nobody arms the group for the same again.
-  if (due)
-    stalls.after_barrier([this, slot] { pass_time(slot); });
-  else
-    set_timer(slot);
+std::optional<Time> Groups::State::exact_deadline(LiveGroup& live) const {
+  if (live.status != Status::kUsable) return std::nullopt;
+  const std::optional<Time> next = live.machine.next_deadline();
+  // Heartbeats have moved most deadlines on.
+  return next && *next <= stalls.now() ? live.machine.tighten_deadline() : next;
 }
 
 void Groups::State::pass_time(const GroupSlotPtr& slot) {
@@ -153,18 +107,8 @@ void Groups::State::pass_time(const GroupSlotPtr& slot) {
 // Loading
 
 Result<void> Groups::State::load(GroupsReport& report) {
-  GroupSlotPtr slot;
-  coordinator::Record record;
-  const auto visit = [&](const reserved::ReservedName& name, Bytes body) -> Result<void> {
-    if (slot == nullptr || slot->id != name.key) {
-      slot = table.find_or_add(name.key, limits);
-      record.key = name.key;
-    }
-    record.body.assign(body.begin(), body.end());
-    return slot->live.with([&](LiveGroup& live) { return live.machine.apply(record); });
-  };
-  if (auto replayed = stage.session.replay_kind(reserved::Kind::kOffsets, visit); !replayed)
-    return replayed;
+  auto replayed = replay_into_slots(stage.session, reserved::Kind::kOffsets, table, limits);
+  if (!replayed) return replayed;
   for (std::size_t shard = 0; shard < GroupTable::kShards; ++shard) {
     for (const GroupSlotPtr& loaded : table.shard(shard)) finish_load(loaded, report);
   }

@@ -3,6 +3,7 @@
 // (rank 2); the table's shards and mutex_ are leaves.
 #pragma once
 
+#include "deadlines.hpp"
 #include "group_table.hpp"
 #include "kanal/broker/groups.hpp"
 #include "kanal/broker/topics.hpp"
@@ -58,12 +59,8 @@ struct Groups::State {
   void step_own(const GroupSlotPtr& slot, What what);
 
   // Deadlines
-  IoThread* home(const GroupSlot& slot) const noexcept;
-  void arm(const GroupSlotPtr& slot);
-  void set_timer(const GroupSlotPtr& slot);  // on its home thread
-  void on_timer(const GroupSlotPtr& slot, Time due_by_clock);
+  [[nodiscard]] std::optional<Time> exact_deadline(LiveGroup& live) const;
   void pass_time(const GroupSlotPtr& slot);
-  void arm_loaded();
 
   // Background
   Result<void> load(GroupsReport& report);
@@ -93,19 +90,18 @@ struct Groups::State {
   coordinator::GroupLimits limits;
   GroupTable table;
   Stalls& stalls;
-  std::vector<IoThread*> threads;
   std::atomic<bool> stopped = false;
   std::atomic<std::int32_t> max_bytes{1'048'588};  // of the records of a step
   std::atomic<Time> last_expiry;
   std::atomic<Time> last_failure_logged;
   std::atomic<Time> rebuild_after;  // by the clock: no attempt before, since one has failed
+  Deadlines<GroupSlot> deadlines;
 
   std::mutex mutex;
   std::deque<GroupSlotPtr> failed;  // wait for being read anew; each once, see LiveGroup::listed
   bool mending = false;             // a task for them is posted or runs
-  std::vector<std::weak_ptr<GroupSlot>> to_arm;  // loaded with members, before there were threads
-  bool forgetting = false;                       // a sweep for deleted topics runs
-  bool forget_again = false;                     // and one more has to follow
+  bool forgetting = false;          // a sweep for deleted topics runs
+  bool forget_again = false;        // and one more has to follow
 };
 
 }  // namespace kanal::broker

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -13,6 +14,12 @@
 #include <vector>
 
 namespace kanal::broker {
+
+enum class SlotStatus : std::uint8_t {
+  kUsable,
+  kFailed,   // a write failed; the machine is for reading only
+  kDropped,  // out of the table
+};
 
 template <class Slot>
 class SlotTable {
@@ -51,6 +58,30 @@ class SlotTable {
     slots.reserve(shard.slots.size());
     for (const auto& [id, slot] : shard.slots) slots.push_back(slot);
     return slots;
+  }
+  /// `visit` runs under the lock of each that has a machine with anything in it, in no order; what
+  /// is made or dropped meanwhile may be missed.
+  template <class Visit>
+  void for_each_live(const Visit& visit) const {
+    for (std::size_t index = 0; index < kShards; ++index) {
+      for (const SlotPtr& slot : shard(index)) {
+        slot->live.with([&](auto& live) {
+          if (live.status != SlotStatus::kDropped && !live.machine.vacant()) visit(live.machine);
+        });
+      }
+    }
+  }
+  /// The same for one; kFailed: it is for reading anew, and was not visited.
+  template <class Visit>
+  SlotStatus visit_live(std::string_view id, const Visit& visit) const {
+    const SlotPtr slot = find(id);
+    if (slot == nullptr) return SlotStatus::kDropped;
+    return slot->live.with([&](auto& live) {
+      if (live.status != SlotStatus::kUsable) return live.status;
+      if (live.machine.vacant()) return SlotStatus::kDropped;
+      visit(live.machine);
+      return SlotStatus::kUsable;
+    });
   }
   [[nodiscard]] std::size_t size() const {
     std::size_t all = 0;

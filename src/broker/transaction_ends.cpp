@@ -14,7 +14,7 @@ namespace kanal::broker {
 namespace {
 
 using namespace std::chrono_literals;
-using Status = LiveTransaction::Status;
+using Status = SlotStatus;
 
 constexpr std::size_t kSlice = 64;    // markers until the loop runs again
 constexpr Duration kAgainAfter = 1s;  // what could not be written
@@ -99,7 +99,7 @@ void Transactions::State::begin_end(const TransactionSlotPtr& slot,
   if (io != nullptr) {
     end->io = io;
     advance(end);
-  } else if (IoThread* other = home(*slot)) {
+  } else if (IoThread* other = deadlines.home(*slot)) {
     end->io = other;
     resume_later(end);
   }  // else the first tick() takes it up
@@ -192,7 +192,7 @@ void Transactions::State::take_up_ends() {
     }
   }
   for (const EndPtr& end : waiting) {
-    end->io = home(*end->slot);
+    end->io = deadlines.home(*end->slot);
     resume_later(end);
   }
 }

@@ -24,12 +24,7 @@ struct LiveTransaction {  // under the id's lock
   LiveTransaction(const std::string& id, const coordinator::TransactionSettings& settings)
       : machine(id, settings) {}
 
-  enum class Status : std::uint8_t {
-    kUsable,
-    kFailed,   // a write failed; the machine is for reading only
-    kDropped,  // out of the table
-  };
-  Status status = Status::kUsable;
+  SlotStatus status = SlotStatus::kUsable;
   std::optional<Time> due;  // that a timer is set for, or that a barrier runs for
   coordinator::Transaction machine;
   coordinator::WaiterId last_number = 0;  // of a command; never the same twice
@@ -39,6 +34,7 @@ struct LiveTransaction {  // under the id's lock
 };
 
 struct TransactionSlot {
+  using Live = LiveTransaction;
   TransactionSlot(std::string name, const coordinator::TransactionSettings& settings)
       : id(std::move(name)), live(id, settings) {}
   const std::string id;

@@ -17,7 +17,7 @@ using coordinator::TransactionCommand;
 using coordinator::TransactionPartition;
 using coordinator::TransactionReply;
 using coordinator::TransactionVersion;
-using Status = LiveTransaction::Status;
+using Status = SlotStatus;
 
 constexpr auto kUnavailable = ErrorCode::COORDINATOR_NOT_AVAILABLE;
 constexpr auto kLoading = ErrorCode::COORDINATOR_LOAD_IN_PROGRESS;
@@ -148,25 +148,19 @@ ErrorCode Transactions::State::step_add(TransactionSlot& slot, LiveTransaction& 
 // Reading
 
 ErrorCode Transactions::visit(std::string_view id, const Visitor& visit) const {
-  const TransactionSlotPtr slot = state_->table.find(id);
-  if (slot == nullptr) return ErrorCode::TRANSACTIONAL_ID_NOT_FOUND;
-  return slot->live.with([&](LiveTransaction& live) {
-    if (live.status == Status::kFailed) return kLoading;
-    if (live.status == Status::kDropped || live.machine.vacant())
-      return ErrorCode::TRANSACTIONAL_ID_NOT_FOUND;
-    visit(live.machine);
-    return ErrorCode::NONE;
-  });
+  switch (state_->table.visit_live(id, visit)) {
+    case Status::kUsable:
+      return ErrorCode::NONE;
+    case Status::kFailed:
+      return kLoading;
+    case Status::kDropped:
+      break;
+  }
+  return ErrorCode::TRANSACTIONAL_ID_NOT_FOUND;
 }
 
 void Transactions::for_each(const Visitor& visit) const {
-  for (std::size_t shard = 0; shard < TransactionTable::kShards; ++shard) {
-    for (const TransactionSlotPtr& slot : state_->table.shard(shard)) {
-      slot->live.with([&](LiveTransaction& live) {
-        if (live.status != Status::kDropped && !live.machine.vacant()) visit(live.machine);
-      });
-    }
-  }
+  state_->table.for_each_live(visit);
 }
 
 std::size_t Transactions::size() const {
@@ -336,7 +330,7 @@ void Transactions::State::finish(const TransactionSlotPtr& slot, Aftermath& afte
     io.post([held = std::move(after.woken)] { held->event.fire(); });
   }
   if (after.vacant) table.erase(slot);
-  if (after.arm) arm(slot);
+  if (after.arm) deadlines.arm(slot);
   if (after.failed) {
     const std::lock_guard lock(mutex);
     failed.push_back(slot);

@@ -14,7 +14,7 @@ namespace kanal::broker {
 namespace {
 
 using namespace std::chrono_literals;
-using Status = LiveTransaction::Status;
+using Status = SlotStatus;
 constexpr ProducerEpoch kLastEpoch{std::numeric_limits<std::int16_t>::max()};
 
 coordinator::TransactionSettings settings_of(const Transactions::Stage& stage) {
@@ -32,18 +32,25 @@ Transactions::State::State(Stage given)
       settings(settings_of(stage)),
       stalls(stage.stalls),
       last_expiry(stage.broker.clock().now()),
-      last_failure_logged(Time(Time::min().time_since_epoch() / 2)) {}
+      last_failure_logged(Time(Time::min().time_since_epoch() / 2)),
+      deadlines({.clock = stage.broker.clock(),
+                 .stalls = stage.stalls,
+                 .next = [](const LiveTransaction& live) -> std::optional<Time> {
+                   if (live.status != Status::kUsable) return std::nullopt;
+                   return live.machine.next_deadline();
+                 },
+                 .pass = [this](const TransactionSlotPtr& slot) { pass_time(slot); }}) {}
 
 Result<void> Transactions::start(TransactionsReport& report) {
   return state_->load(report);
 }
 
 void Transactions::attach(IoThread& io) {
-  state_->threads.push_back(&io);
+  state_->deadlines.attach(io);
 }
 
 void Transactions::tick() {
-  state_->arm_loaded();
+  state_->deadlines.arm_loaded();
   state_->take_up_ends();
   state_->post_rebuild();
   const Time now = state_->stage.broker.clock().now();
@@ -60,63 +67,9 @@ void Transactions::stop() {
 
 // Deadlines
 
-IoThread* Transactions::State::home(const TransactionSlot& slot) const noexcept {
-  return threads.empty() ? nullptr : threads[TransactionTable::home(slot.id, threads.size())];
-}
-
-void Transactions::State::arm(const TransactionSlotPtr& slot) {
-  if (IoThread* io = home(*slot)) {
-    io->post([this, slot] { set_timer(slot); });
-    return;
-  }
-  const std::lock_guard lock(mutex);
-  to_arm.push_back(slot);
-}
-
-void Transactions::State::arm_loaded() {
-  std::vector<std::weak_ptr<TransactionSlot>> loaded;
-  {
-    const std::lock_guard lock(mutex);
-    loaded.swap(to_arm);
-  }
-  for (const auto& slot : loaded) {
-    if (const TransactionSlotPtr held = slot.lock()) arm(held);
-  }
-}
-
-void Transactions::State::set_timer(const TransactionSlotPtr& slot) {
-  // Asked now: several may have armed the id, and their posts may have overtaken each other.
-  const auto due = slot->live.with([](LiveTransaction& live) { return live.due; });
-  IoThread& io = *home(*slot);
-  if (slot->timer) io.cancel_timer(*std::exchange(slot->timer, std::nullopt));
-  if (!due) return;
-  const Time by_clock = stalls.by_clock(*due);
-  const Time not_before = std::max(by_clock, stage.broker.clock().now());
-  auto on_due = [this, weak = std::weak_ptr(slot), not_before] {
-    if (const TransactionSlotPtr held = weak.lock()) on_timer(held, not_before);
-  };
-  slot->timer = io.add_timer(by_clock, std::move(on_due));
-}
-
-void Transactions::State::on_timer(const TransactionSlotPtr& slot, Time due_by_clock) {
-  slot->timer.reset();
-  stalls.ran(due_by_clock);
-  // The transaction that the timer was set for has mostly ended: it is set for the present one.
-  const bool due = slot->live.with([&](LiveTransaction& live) {
-    live.due.reset();
-    if (live.status == Status::kUsable) live.due = live.machine.next_deadline();
-    return live.due && *live.due <= stalls.now();
-  });
-  // Until the barrier is through `due` stays set, so that nobody arms the id for the same again.
-  if (due)
-    stalls.after_barrier([this, slot] { home(*slot)->post([this, slot] { pass_time(slot); }); });
-  else
-    set_timer(slot);
-}
-
 void Transactions::State::pass_time(const TransactionSlotPtr& slot) {
   if (stopped.load()) return;
-  IoThread& io = *home(*slot);
+  IoThread& io = *deadlines.home(*slot);
   if (const auto gate = enter(io)) return gate->then([this, slot] { pass_time(slot); });
   const Deciding entered(*this);
   coordinator::TransactionCommand command = this->command(coordinator::PassTime{});
@@ -139,7 +92,7 @@ void Transactions::State::pass_time(const TransactionSlotPtr& slot) {
   if (needs_producer_id) {
     stage.helpers.post([this, slot] {
       if (stage.producer_ids.refill()) {
-        home(*slot)->post([this, slot] { pass_time(slot); });
+        deadlines.home(*slot)->post([this, slot] { pass_time(slot); });
         return;
       }
       Aftermath later;  // tried again by the timer
@@ -155,18 +108,8 @@ void Transactions::State::pass_time(const TransactionSlotPtr& slot) {
 // Loading
 
 Result<void> Transactions::State::load(TransactionsReport& report) {
-  TransactionSlotPtr slot;
-  coordinator::Record record;
-  const auto visit = [&](const reserved::ReservedName& name, Bytes body) -> Result<void> {
-    if (slot == nullptr || slot->id != name.key) {
-      slot = table.find_or_add(name.key, settings);
-      record.key = name.key;
-    }
-    record.body.assign(body.begin(), body.end());
-    return slot->live.with([&](LiveTransaction& live) { return live.machine.apply(record); });
-  };
-  if (auto replayed = stage.session.replay_kind(reserved::Kind::kTxn, visit); !replayed)
-    return replayed;
+  auto replayed = replay_into_slots(stage.session, reserved::Kind::kTxn, table, settings);
+  if (!replayed) return replayed;
   for (std::size_t shard = 0; shard < TransactionTable::kShards; ++shard) {
     for (const TransactionSlotPtr& loaded : table.shard(shard)) {
       if (auto done = finish_prepared(loaded, report); !done) return done;

@@ -4,6 +4,7 @@
 // and mutex are leaves.
 #pragma once
 
+#include "deadlines.hpp"
 #include "kanal/broker/broker.hpp"
 #include "kanal/broker/transactions.hpp"
 #include "stalls.hpp"
@@ -116,12 +117,7 @@ struct Transactions::State {
   void take_up_ends();
 
   // Deadlines
-  IoThread* home(const TransactionSlot& slot) const noexcept;
-  void arm(const TransactionSlotPtr& slot);
-  void set_timer(const TransactionSlotPtr& slot);  // on its home thread
-  void on_timer(const TransactionSlotPtr& slot, Time due_by_clock);
   void pass_time(const TransactionSlotPtr& slot);  // on its home thread
-  void arm_loaded();
 
   // Background
   Result<void> load(TransactionsReport& report);
@@ -144,20 +140,19 @@ struct Transactions::State {
   coordinator::TransactionSettings settings;
   TransactionTable table;
   Stalls& stalls;
-  std::vector<IoThread*> threads;
   std::atomic<bool> stopped = false;
   std::atomic<Time> last_expiry;
   std::atomic<Time> last_failure_logged;
+  Deadlines<TransactionSlot> deadlines;
 
   std::mutex mutex;
   std::condition_variable quiet;  // fewer are deciding, under way or failed
   std::size_t deciding = 0;
   bool paused = false;
   std::vector<std::shared_ptr<Event>> at_gate;
-  std::unordered_map<End*, EndPtr> ends;               // under way
-  std::vector<TransactionSlotPtr> failed;              // wait for being read anew
-  bool rebuilding = false;                             // a task for them is posted or runs
-  std::vector<std::weak_ptr<TransactionSlot>> to_arm;  // before there were threads
+  std::unordered_map<End*, EndPtr> ends;   // under way
+  std::vector<TransactionSlotPtr> failed;  // wait for being read anew
+  bool rebuilding = false;                 // a task for them is posted or runs
 };
 
 }  // namespace kanal::broker
