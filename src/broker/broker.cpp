@@ -188,8 +188,8 @@ bool Broker::acks_after_sync() const noexcept {
   return state_->acks_after_sync.load(std::memory_order_relaxed);
 }
 
-Task<Result<void>> Broker::reserved_synced(Context& context) {
-  if (!acks_after_sync()) co_return Result<void>{};
+Task<Result<void>> Broker::reserved_synced(Context& context, bool also) {
+  if (!also && !acks_after_sync()) co_return Result<void>{};
   const auto wait = state_->reserved_sync->join(context.io);
   co_await wait->event.wait_until(Time::max());
   co_return wait->outcome;

@@ -1,5 +1,4 @@
-// AddPartitionsToTxn (24): what a producer is about to write to becomes part of its transaction
-// (KIP-98).
+// AddPartitionsToTxn (24, KIP-98): what a producer will write to becomes part of its transaction.
 //
 // Behavior
 // - All or nothing: if a partition is missing none is added, and those that exist are told
@@ -145,7 +144,6 @@ std::vector<Asked> asked_by(const Context& context, const Request& request) {
              request.v3_and_below_topics}};
   }
   std::vector<Asked> all;
-  all.reserve(request.transactions.size());
   for (const Request::Transaction& one : request.transactions) {
     all.push_back(
         {{one.transactional_id, one.producer_id, one.producer_epoch, TransactionVersion::k2},
@@ -181,13 +179,16 @@ broker::Task<Response> handle(Context& context, Request request) {
   const std::vector<Asked> all = asked_by(context, request);
   std::vector<Results> results;
   std::vector<std::size_t> added;
+  bool sync = false;
   for (const Asked& asked : all) {
     bool changed = false;
     results.push_back(carry_out(context, asked, changed));
-    if (changed) added.push_back(results.size() - 1);
+    if (!changed) continue;
+    added.push_back(results.size() - 1);
+    sync |= any_acks_after_sync(*context.broker.topics(), asked.topics);
   }
   if (!added.empty()) {
-    const auto synced = co_await context.broker.reserved_synced(context);
+    const auto synced = co_await context.broker.reserved_synced(context, sync);
     if (!synced) {
       for (const std::size_t at : added)
         results[at] = same_for_all(all[at].topics, ErrorCode::COORDINATOR_NOT_AVAILABLE);

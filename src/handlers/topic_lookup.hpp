@@ -4,10 +4,12 @@
 #include "kanal/broker/broker.hpp"
 #include "kanal/broker/topics.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace kanal::handlers {
 
@@ -47,6 +49,15 @@ inline std::optional<Error> missing_partition(const broker::Topics& topics, std:
         ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
         "There is no partition " + std::string(name) + "-" + std::to_string(index.value()) + "."};
   return std::nullopt;
+}
+
+/// Whether what is written to any of the named topics waits for a sync.
+template <class Named>
+bool any_acks_after_sync(const broker::Topics& topics, const std::vector<Named>& named) {
+  return std::ranges::any_of(named, [&](const Named& topic) {
+    const broker::TopicPtr found = topics.find(topic.name);
+    return found != nullptr && found->config().flush_messages == 1;
+  });
 }
 
 /// Kafka's own topics: not served here, and never made by a client's guess.

@@ -115,8 +115,8 @@ class Broker final : public log::CommitSink {
 
   /// Syncs everything that was written to reserved channels, together with all who ask meanwhile;
   /// nothing to wait for unless the whole broker acknowledges after sync
-  /// (log.flush.interval.messages=1).
-  Task<Result<void>> reserved_synced(Context& context);
+  /// (log.flush.interval.messages=1), or `also`.
+  Task<Result<void>> reserved_synced(Context& context, bool also = false);
   [[nodiscard]] bool acks_after_sync() const noexcept;  // of the whole broker
 
   /// The appends of one request: what Partition::append does, plus the bookkeeping of syncs and

@@ -19,7 +19,11 @@ namespace kanal::handlers::testing {
 
 class AtOnce final : public Executor {
  public:
-  void post(std::move_only_function<void()> work) override { work(); }
+  void post(std::move_only_function<void()> work) override {
+    ++posted;
+    work();
+  }
+  int posted = 0;
 };
 class Counting final : public Random {
  public:

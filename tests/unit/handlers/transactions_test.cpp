@@ -81,6 +81,17 @@ TEST_F(Transactions, PartitionsAreAddedTogetherAndAnsweredAsTheyWereNamed) {
   EXPECT_EQ(open.topics[1].topic, "u");
 }
 
+TEST_F(Transactions, WhatIsAddedOfATopicThatAcknowledgesAfterASyncIsSyncedBefore) {
+  create("plain");
+  create("synced", 1, {{"flush.messages", "1"}});
+  const ProducerIdentity own = producer("id");
+  const int before = helpers.posted;
+  EXPECT_EQ(add("id", own, {{"plain", {0}}}), (Told{{"plain-0", ErrorCode::NONE}}));
+  EXPECT_EQ(helpers.posted, before);
+  EXPECT_EQ(add("id", own, {{"synced", {0}}}), (Told{{"synced-0", ErrorCode::NONE}}));
+  EXPECT_EQ(helpers.posted, before + 1);
+}
+
 TEST_F(Transactions, IfAPartitionIsMissingNoneIsAdded) {
   create("t", 2);
   const ProducerIdentity own = producer("a");
