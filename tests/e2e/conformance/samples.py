@@ -178,6 +178,16 @@ def end_txn(world, version, mark):
             transactional.end(world.name("nobody"), transactional.NOBODY, True))
 
 
+def txn_offset_commit(world, version, mark):
+    producer = transactional.Producer(world, f"x{mark}")
+    producer.begin([(world.full[0], [0])])
+    topic = world.full[1 if version >= 6 else 0]
+
+    def body(name, own):
+        return {**members.commit(world.name(f"g{mark}"), {topic: {0: 3}}), "TransactionalId": name, **own}
+    return body(producer.id, producer.own), body(world.name("nobody"), {"ProducerId": 3_999_999, "ProducerEpoch": 0})
+
+
 def write_txn_markers(world, version, mark):
     def body(name):
         return {"Markers": [transactional.marker(transactional.NOBODY, [(name, [0, 1])])]}
@@ -209,6 +219,7 @@ REQUESTS = {
     "UnregisterBroker": unregister_broker, "AddPartitionsToTxn": add_partitions_to_txn,
     "AddOffsetsToTxn": add_offsets_to_txn, "EndTxn": end_txn, "WriteTxnMarkers": write_txn_markers,
     "DescribeTransactions": describe_transactions, "ListTransactions": list_transactions,
+    "TxnOffsetCommit": txn_offset_commit,
 }
 
 

@@ -26,14 +26,16 @@ def groups(world, version, mark, topic_id):
     }
 
 
-def transactions(world, version):
+def transactions(world, version, topic_id):
     """Of producers that do not exist, whose ids are the same in every run; but for the markers."""
     topics, name = [(world.full[0], [0, 1])], world.name("nobody")
+    committed = topic_id if version >= 6 else world.full[0]
     return {
         "AddPartitionsToTxn": add(name, NOBODY, topics) if version < 4 else
         add_all((name, NOBODY, topics, False), (name + "2", NOBODY, topics, True)),
         "AddOffsetsToTxn": add_group(name, NOBODY, "g"),
         "EndTxn": end(name, NOBODY, True),
+        "TxnOffsetCommit": {**members.commit("g", {committed: {0: 3, 1: 4}}), "TransactionalId": name, **NOBODY},
         "WriteTxnMarkers": {"Markers": [
             marker(NOBODY, topics), marker({"ProducerId": 7, "ProducerEpoch": 3}, topics, True, 5)]},
         "DescribeTransactions": {"TransactionalIds": [world.name("known"), name]},
@@ -73,7 +75,7 @@ def administration(world):
 
 
 def template(api, version, world, mark, topic_id):
-    known = {**groups(world, version, mark, topic_id), **transactions(world, version)}
+    known = {**groups(world, version, mark, topic_id), **transactions(world, version, topic_id)}
     return known[api] if api in known else administration(world)[api]
 
 

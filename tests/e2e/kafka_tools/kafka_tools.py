@@ -45,7 +45,7 @@ TOOLS = {
 }
 # Every API that is served, by its key: who adds a handler adds it here. Each has the range of Kafka's, in
 # expected/broker-api-versions; none is missing, and none is listed that is not here.
-SERVED = {*range(0, 4), *range(8, 17), *range(18, 28), *range(32, 36), 37, *range(42, 48),
+SERVED = {*range(0, 4), *range(8, 17), *range(18, 29), *range(32, 36), 37, *range(42, 48),
           55, 57, 60, 61, 64, 65, 66, 74, 75}
 
 
