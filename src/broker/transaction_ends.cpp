@@ -95,14 +95,13 @@ Transactions::Pause::~Pause() {
 void Transactions::State::begin_end(const TransactionSlotPtr& slot,
                                     coordinator::WriteMarkers markers, IoThread* io) {
   const auto end = std::make_shared<End>(stage.broker, slot, std::move(markers));
+  // Before others can see it: take_up_ends() looks for those without a thread.
+  end->io = io != nullptr ? io : deadlines.home(*slot);
   keep(end);
-  if (io != nullptr) {
-    end->io = io;
+  if (io != nullptr)
     advance(end);
-  } else if (IoThread* other = deadlines.home(*slot)) {
-    end->io = other;
+  else if (end->io != nullptr)
     resume_later(end);
-  }  // else the first tick() takes it up
 }
 
 void Transactions::State::keep(const EndPtr& end) {
