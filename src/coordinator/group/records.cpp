@@ -40,8 +40,12 @@ Buffer encode_group(const wire::GroupRecord& record) {
   return encode_record(record);
 }
 
-Buffer encode_commit(const PartitionRef& partition, const CommittedOffset& offset) {
-  wire::OffsetCommitRecord record;
+namespace {
+
+// What a committed offset and a pending one are stored with.
+template <class Record>
+Record record_of(const PartitionRef& partition, const CommittedOffset& offset) {
+  Record record;
   record.topic = partition.topic;
   record.topic_id = offset.topic_id;
   record.partition = partition.partition;
@@ -49,6 +53,23 @@ Buffer encode_commit(const PartitionRef& partition, const CommittedOffset& offse
   record.leader_epoch = offset.leader_epoch;
   record.metadata = offset.metadata;
   record.committed = offset.committed;
+  return record;
+}
+template <class Record>
+CommittedOffset offset_of(Record& record) {
+  CommittedOffset offset;
+  offset.topic_id = record.topic_id;
+  offset.offset = record.offset;
+  offset.leader_epoch = record.leader_epoch;
+  offset.metadata = std::move(record.metadata);
+  offset.committed = record.committed;
+  return offset;
+}
+
+}  // namespace
+
+Buffer encode_commit(const PartitionRef& partition, const CommittedOffset& offset) {
+  auto record = record_of<wire::OffsetCommitRecord>(partition, offset);
   record.expires = offset.expires.value_or(kNoTimestamp);
   return encode_record(record);
 }
@@ -63,16 +84,9 @@ Buffer encode_tombstone(const PartitionRef& partition, const Uuid& topic_id) {
 
 Buffer encode_pending(ProducerId producer_id, ProducerEpoch producer_epoch,
                       const PartitionRef& partition, const CommittedOffset& offset) {
-  wire::PendingOffsetRecord record;
+  auto record = record_of<wire::PendingOffsetRecord>(partition, offset);
   record.producer_id = producer_id;
   record.producer_epoch = producer_epoch;
-  record.topic = partition.topic;
-  record.topic_id = offset.topic_id;
-  record.partition = partition.partition;
-  record.offset = offset.offset;
-  record.leader_epoch = offset.leader_epoch;
-  record.metadata = offset.metadata;
-  record.committed = offset.committed;
   return encode_record(record);
 }
 
@@ -101,24 +115,13 @@ Result<wire::StoredRecord> decode_group_record(Bytes body) {
 }
 
 CommittedOffset committed_offset(wire::OffsetCommitRecord& record) {
-  CommittedOffset offset;
-  offset.topic_id = record.topic_id;
-  offset.offset = record.offset;
-  offset.leader_epoch = record.leader_epoch;
-  offset.metadata = std::move(record.metadata);
-  offset.committed = record.committed;
+  CommittedOffset offset = offset_of(record);
   if (record.expires != kNoTimestamp) offset.expires = record.expires;
   return offset;
 }
 
 CommittedOffset pending_offset(wire::PendingOffsetRecord& record) {
-  CommittedOffset offset;
-  offset.topic_id = record.topic_id;
-  offset.offset = record.offset;
-  offset.leader_epoch = record.leader_epoch;
-  offset.metadata = std::move(record.metadata);
-  offset.committed = record.committed;
-  return offset;
+  return offset_of(record);
 }
 
 }  // namespace kanal::coordinator
