@@ -85,7 +85,7 @@ Result<SnapshotReport> Broker::snapshot(const std::string& directory,
   }
   log::LogSnapshot logs(state.base.files, link_place, channels);
   SnapshotReport report{directory, 0, 0, {}};
-  auto pause = state.transactions->pause();
+  auto pause = state.transactions->pause(cancelled);
   if (!pause) return std::unexpected(std::move(pause.error()));
   std::optional<Transactions::Pause> paused(std::move(*pause));
   // Topics stay as they are until every log has its links; everything else goes on.

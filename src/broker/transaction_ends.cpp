@@ -18,7 +18,8 @@ using Status = SlotStatus;
 
 constexpr std::size_t kSlice = 64;    // markers until the loop runs again
 constexpr Duration kAgainAfter = 1s;  // what could not be written
-constexpr auto kPatience = 10s;       // of who wants no end under way
+constexpr auto kPatience = 10s;       // of who wants no end under way …
+constexpr auto kGlance = 100ms;       // … and looks so often whether it still does
 
 bool pending(const Ticket& ticket) {
   return Broker::outcome(ticket) == ErrorCode::REQUEST_TIMED_OUT;
@@ -56,12 +57,14 @@ void Transactions::State::leave() {
   quiet.notify_all();
 }
 
-Result<void> Transactions::State::close_gate() {
+Result<void> Transactions::State::close_gate(const std::function<bool()>& cancelled) {
   std::unique_lock lock(mutex);
   CHECK(!paused, "one snapshot is made at a time");
   paused = true;
   const auto is_quiet = [this] { return deciding == 0 && ends.empty() && failed.empty(); };
-  if (quiet.wait_for(lock, kPatience, is_quiet)) return {};
+  for (auto left = kPatience / kGlance; left > 0 && !cancelled(); --left) {
+    if (quiet.wait_for(lock, kGlance, is_quiet)) return {};
+  }
   lock.unlock();
   open_gate();
   return kanal::fail(ErrorCode::KAFKA_STORAGE_ERROR,
@@ -81,8 +84,8 @@ void Transactions::State::open_gate() {
   }
 }
 
-Result<Transactions::Pause> Transactions::pause() {
-  if (auto closed = state_->close_gate(); !closed) return std::unexpected(closed.error());
+Result<Transactions::Pause> Transactions::pause(const std::function<bool()>& cancelled) {
+  if (auto closed = state_->close_gate(cancelled); !closed) return std::unexpected(closed.error());
   return Pause(*state_);
 }
 

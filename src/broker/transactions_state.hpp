@@ -94,7 +94,7 @@ struct Transactions::State {
    private:
     State* state_;
   };
-  Result<void> close_gate();
+  Result<void> close_gate(const std::function<bool()>& cancelled);
   void open_gate();
 
   // Ends

@@ -106,9 +106,9 @@ class Transactions {
     explicit Pause(State& state) : state_(&state) {}
     State* state_;
   };
-  /// Blocks until the ends under way are complete; an error if one cannot be for now. A thread of
-  /// its own.
-  Result<Pause> pause();
+  /// Blocks until the ends under way are complete; an error if one cannot be for now, or once
+  /// `cancelled`. A thread of its own, one at a time.
+  Result<Pause> pause(const std::function<bool()>& cancelled);
   /// From now on everything is answered COORDINATOR_NOT_AVAILABLE, and no marker is begun.
   void stop();
 

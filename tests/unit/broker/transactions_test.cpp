@@ -9,6 +9,9 @@ using reserved::MemoryStore;
 struct TransactionsTest : TransactionWorld {};
 
 constexpr auto kNone = ErrorCode::NONE;
+bool never() {
+  return false;
+}
 
 // Both versions
 
@@ -364,7 +367,7 @@ TEST_F(TransactionsTest, WhileEndsArePausedNoneIsDecidedAndThenAllAre) {
   EXPECT_EQ(write(late, "t"), kNone);
   Reply ending;
   {
-    const auto pause = transactions().pause();
+    const auto pause = transactions().pause(never);
     ASSERT_TRUE(pause);
     ending = begin_end(committing, true);
     pass(20s);
@@ -376,14 +379,27 @@ TEST_F(TransactionsTest, WhileEndsArePausedNoneIsDecidedAndThenAllAre) {
   EXPECT_EQ(take(committing, ending), kNone);
   EXPECT_EQ(state("a"), TransactionState::kCompleteCommit);
   EXPECT_EQ(state("b"), TransactionState::kCompleteAbort);
-  EXPECT_TRUE(transactions().pause()) << "and it can be done again";
+  EXPECT_TRUE(transactions().pause(never)) << "and it can be done again";
+}
+
+TEST_F(TransactionsTest, APauseThatIsCancelledLeavesEndsAsTheyWere) {
+  create("many", 200);
+  Producer producer = init("a");
+  for (std::int32_t i = 0; i < 200; ++i) ASSERT_EQ(write(producer, "many", i), kNone);
+  const Reply ending = begin_end(producer, true);
+  while (state("a") == TransactionState::kOngoing) run_one();
+  EXPECT_FALSE(transactions().pause([] { return true; })) << "one is under way";
+  settle();
+  EXPECT_EQ(take(producer, ending), kNone);
+  EXPECT_EQ(write(producer, "many"), kNone);
+  EXPECT_EQ(end(producer, true), kNone) << "and none is held";
 }
 
 TEST_F(TransactionsTest, AStopAnswersWhoWaitsForAPausesEnd) {
   create("t");
   Producer producer = init("a");
   EXPECT_EQ(write(producer, "t"), kNone);
-  const auto pause = transactions().pause();
+  const auto pause = transactions().pause(never);
   const Reply ending = begin_end(producer, true);
   settle();
   EXPECT_FALSE(*ending);
